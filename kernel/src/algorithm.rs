@@ -93,8 +93,8 @@ algorithms! {
 algorithms! {
     /// Algorithms of reduce.
     ReduceAlgorithm {
-        /// Exchange for short operands, for two ranks, and where ranks share cores; else slices. Among more than eleven ranks with a core
-        /// each, the tree for operands that fit a line, and groups for longer ones.
+        /// Exchange for short operands, for two ranks, and where ranks share cores; else slices. With a core each, the tree for operands
+        /// that fit a line among more than eleven ranks, and groups for longer ones among more than sixteen.
         #[default]
         Auto = "auto",
         /// [`crate::shm::reduce::tree`].
@@ -205,7 +205,6 @@ impl ReduceAlgorithm {
             Self::Auto if crowded => Self::Exchange,
             Self::Auto if ranks > FEW && bytes <= LINE_REDUCED => Self::Tree,
             Self::Auto if ranks > LISTENED => Self::Groups,
-            Self::Auto if ranks > FEW && bytes > ROOT_FOLDS[1] => Self::Groups,
             Self::Auto => Self::ungrouped(bytes, ranks),
             other => other,
         }
@@ -213,7 +212,14 @@ impl ReduceAlgorithm {
 
     /// The algorithm among ranks that have a core each, where they can't be cut into groups.
     pub(crate) const fn ungrouped(bytes: u64, ranks: u32) -> Self {
-        if ranks <= PAIR || bytes <= ROOT_FOLDS[0] { Self::Exchange } else { Self::Slices }
+        let alone = if ranks <= PAIR {
+            u64::MAX
+        } else if ranks <= FEW {
+            ROOT_FOLDS[0]
+        } else {
+            ROOT_FOLDS[1]
+        };
+        if bytes <= alone { Self::Exchange } else { Self::Slices }
     }
 }
 
@@ -234,14 +240,15 @@ impl ScanAlgorithm {
 }
 
 /// Up to so many bytes a scan among [`GROUPED`] to [`LISTENED`] processes folds whole operands.
-pub(crate) const PREFIXED: u64 = 1 << 10;
+pub(crate) const PREFIXED: u64 = 4 << 10;
 /// Fewest processes of a long scan by groups.
 pub(crate) const GROUPED: u32 = 8;
 /// Fewest processes of a short scan by doubling, and of a short broadcast by groups.
 pub(crate) const SPREAD: u32 = 32;
-/// Up to so many bytes a reduce's root folds all operands of few processes, and of many up to sixteen: to share the folds, they must
-/// wait for each other.
-pub(crate) const ROOT_FOLDS: [u64; 2] = [1 << 10, 512];
+/// Up to so many bytes a reduce's root folds all operands, of few processes and of more. To share the folds the others must wait for
+/// each other, who would leave early else: OSU's benchmark, which takes the mean over ranks, finds that slower at all lengths, the root
+/// faster from shorter ones on ([16 cores](../../docs/results/cores.md)).
+pub(crate) const ROOT_FOLDS: [u64; 2] = [32 << 10, 4 << 10];
 
 /// Up to so many bytes an allreduce folds whole operands: for a pair of ranks; for few that share cores; for few with a core each, and
 /// many. Slices need one more step of all ranks, which is slow where processes share cores; without slices each rank folds p whole

@@ -143,7 +143,7 @@ pub const BUILT_IN: &[Rule] = &[
     uncrowded(C::Reduce, FOLDED, (LINE_REDUCED + 1, ROOT_FOLDS[0]), (PAIR + 1, FEW)),
     uncrowded(C::Reduce, SLICED, (ROOT_FOLDS[0] + 1, u64::MAX), (PAIR + 1, FEW)),
     uncrowded(C::Reduce, FOLDED, (LINE_REDUCED + 1, ROOT_FOLDS[1]), (FEW + 1, LISTENED)),
-    uncrowded(C::Reduce, SHARED, (ROOT_FOLDS[1] + 1, u64::MAX), (FEW + 1, LISTENED)),
+    uncrowded(C::Reduce, SLICED, (ROOT_FOLDS[1] + 1, u64::MAX), (FEW + 1, LISTENED)),
     uncrowded(C::Reduce, SHARED, (LINE_REDUCED + 1, u64::MAX), (LISTENED + 1, u32::MAX)),
     Rule {
         crowded: Some(true),

@@ -46,14 +46,8 @@ pub(crate) struct Stores {
     slow: Word,
     /// What a probe past the caches takes, in cycles of the processor's clock; 0: not known.
     past: Word,
-    /// Bytes that have gone past the caches since the last probe.
-    since: Word,
     laps: Laps,
 }
-
-/// After so many bytes without a probe the evidence is forgotten, too: short messages that go round in few slots may never
-/// come by one, and would keep a choice that was right for long ones.
-const STALE: u64 = 2 * SPACING;
 
 /// After so many probes the evidence is forgotten, so that a choice that confirms itself does not last: near readers may look
 /// far while copies go past the caches. Where they are far this costs a hundredth: until the fourth slow probe.
@@ -68,7 +62,7 @@ enum Way {
 
 impl Stores {
     pub(crate) const fn new() -> Self {
-        Self { probes: Word::zero(), slow: Word::zero(), past: Word::zero(), since: Word::zero(), laps: Laps::new() }
+        Self { probes: Word::zero(), slow: Word::zero(), past: Word::zero(), laps: Laps::new() }
     }
 
     /// Copies `len` private bytes to `to`, which lies at `offset` in the segment.
@@ -86,9 +80,8 @@ impl Stores {
         let probe = offset.wrapping_neg() % SPACING;
         if probe > (len - PROBE) as u64 {
             let way = self.way();
-            match way {
-                Way::Through => copy::claim_for(to, len),
-                Way::Past => self.passed(len as u64),
+            if way == Way::Through {
+                copy::claim_for(to, len);
             }
             // SAFETY: the caller's promise.
             unsafe { way.copy(to, from, len) }
@@ -109,7 +102,6 @@ impl Stores {
     #[cold]
     unsafe fn with_probe(&self, at: usize, to: *mut u8, from: *const u8, len: usize) {
         let (way, end) = (self.way(), at + PROBE);
-        self.since.store_payload(0);
         let part = |way: Way, at: usize, len: usize| {
             // SAFETY: the caller's promise, for a part.
             unsafe { way.copy(to.wrapping_add(at), from.wrapping_add(at), len) }
@@ -125,15 +117,6 @@ impl Stores {
             part(probe, at, PROBE);
         }
         part(way, end, len - end);
-    }
-
-    /// Takes note of a copy past the caches, and of no probe.
-    fn passed(&self, bytes: u64) {
-        let since = self.since.load_payload() + bytes;
-        self.since.store_payload(since);
-        if since > STALE {
-            self.slow.store_payload(0);
-        }
     }
 
     /// The way of most copies now.
@@ -262,28 +245,6 @@ mod tests {
         stores.note(Way::Past, 100 * MEMORY);
         past(&stores, 16 * SOON, |_| FAR);
         assert_eq!(past(&stores, 500, |_| FAR), 500);
-    }
-
-    #[test]
-    fn copies_that_come_by_no_probe_go_through_the_caches_soon() {
-        let stores = Stores::new();
-        stores.slow.store_payload(MOST);
-        stores.probes.store_payload(1);
-        let (message, mut memory) = (vec![7_u8; PROBE], vec![0_u8; PROBE + 64]);
-        let at = memory.as_ptr().align_offset(64);
-        let mut copy = |offset| {
-            // SAFETY: as many bytes as either has from there.
-            unsafe { stores.copy(offset, memory.as_mut_ptr().wrapping_add(at), message.as_ptr(), PROBE) };
-            stores.way() == Way::Past
-        };
-        // The first line of a probe is not in it.
-        let beside = 64;
-        let copies = STALE / PROBE as u64;
-        assert!(
-            (0..copies).all(|_| copy(beside)) && copy(0) && (0..copies).all(|_| copy(beside)),
-            "a probe in between"
-        );
-        assert!(!copy(beside) && !copy(beside));
     }
 
     #[test]

@@ -46,6 +46,10 @@ pub const LEAST: usize = 1536;
 /// The same where ranks share cores: a lender that waits for its readers there gives its core away first.
 pub const CROWDED_LEAST: usize = 64 << 10;
 
+/// Where nothing was measured: a scatter's blocks that are lent, in bytes, and the number of ranks from which on they are.
+const SCATTERED: usize = 128 << 10;
+const MANY: usize = 8;
+
 /// Lengths of messages, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths {
@@ -150,8 +154,16 @@ impl LendFrom {
         if crowded || !self.is_many(ranks) { few() } else { self.many }
     }
 
+    /// Where nothing was measured: long scatters among many alone, whose root would copy all blocks by itself (docs/explanation/decisions.md,
+    /// 69).
+    pub const UNMEASURED: Self = {
+        let long = Lengths { from: SCATTERED, below: usize::MAX };
+        let many = ByKind::NONE.and(Kind::Scatter, true, long).and(Kind::Scatter, false, long);
+        Self::measured(ByKind::NONE, many, MANY)
+    };
+
     /// What the [variable](VARIABLE) says: a number of bytes, `off`, or `auto`, which is the default: what was
-    /// [measured](Measured) on this machine, and off where nothing was.
+    /// [measured](Measured) on this machine, and [this](Self::UNMEASURED) where nothing was.
     ///
     /// # Errors
     /// It says something else.
@@ -162,7 +174,7 @@ impl LendFrom {
             bytes => Some(Some(Self::bytes(bytes.parse().ok().filter(|bytes| *bytes > 0)?))),
         };
         let asked = sys::setting(VARIABLE, "auto, off, or a number of bytes above 0", read)?.flatten();
-        Ok(asked.unwrap_or_else(|| Measured::here().map_or(Self::OFF, |measured| measured.lends())))
+        Ok(asked.unwrap_or_else(|| Measured::here().map_or(Self::UNMEASURED, |measured| measured.lends())))
     }
 }
 
@@ -541,6 +553,9 @@ mod tests {
         assert_eq!([4, 5].map(|ranks| shortest(measured, ranks, true)), [[long, long, None]; 2]);
         assert_eq!([2, 9].map(|ranks| shortest(LendFrom::bytes(8), ranks, true)), [[Some(8); 3]; 2], "asked for");
         assert_eq!(shortest(LendFrom::OFF, 9, false), [None; 3]);
+        let unmeasured = |ranks, crowded| shortest(LendFrom::UNMEASURED, ranks, crowded);
+        assert_eq!(unmeasured(MANY, false), [None, None, Some(SCATTERED)]);
+        assert_eq!([unmeasured(MANY - 1, false), unmeasured(MANY, true)], [[None; 3]; 2]);
         // A block is the message where each reader has one of its own.
         let memory = [0u8; 30];
         let peers = || (0..4).map(|_| Arc::new(Peer::new(0, None))).collect();
