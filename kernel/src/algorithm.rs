@@ -247,7 +247,7 @@ pub(crate) const GROUPED: u32 = 8;
 pub(crate) const SPREAD: u32 = 32;
 /// Up to so many bytes a reduce's root folds all operands, of few processes and of more. To share the folds the others must wait for
 /// each other, who would leave early else: OSU's benchmark, which takes the mean over ranks, finds that slower at all lengths, the root
-/// faster from shorter ones on ([16 cores](../../docs/results/cores.md)).
+/// faster from shorter ones on (docs/results/cores.md).
 pub(crate) const ROOT_FOLDS: [u64; 2] = [32 << 10, 4 << 10];
 
 /// Up to so many bytes an allreduce folds whole operands: for a pair of ranks; for few that share cores; for few with a core each, and
