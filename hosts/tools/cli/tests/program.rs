@@ -47,14 +47,14 @@ fn bench_prints_one_object_per_cell_and_method() {
 fn bench_knows_every_collective_and_form_of_algorithm() {
     let common = ["-n", "3", "--iterations", "20", "--json", "--method", "rate"];
     let run = |first: &[&str]| rows(&[first, &common].concat()).len();
-    assert_eq!(run(&["bench", "bcast", "--bytes", "8", "--algorithm", "all"]), 6);
-    assert_eq!(run(&["bench", "barrier", "--algorithm", "all"]), 4);
+    assert_eq!(run(&["bench", "bcast", "--bytes", "8", "--algorithm", "all"]), 7);
+    assert_eq!(run(&["bench", "barrier", "--algorithm", "all"]), 5);
     assert_eq!(run(&["bench", "allreduce", "--bytes", "8,48"]), 2);
     assert_eq!(run(&["bench", "allreduce", "--bytes", "8,5000,40000", "--algorithm", "all"]), 6 + 2 + 2);
     for name in ["gather", "scatter", "allgather", "alltoall", "reduce", "reduce_scatter_block", "scan", "exscan"] {
         assert_eq!(run(&["bench", name, "--bytes", "0,8,5000"]), 3, "{name}");
-        let rows = if name == "reduce" {
-            3
+        let rows = if ["reduce", "scan", "exscan"].contains(&name) {
+            3 + 2
         } else if ["gather", "scatter", "allgather"].contains(&name) {
             4
         } else {
