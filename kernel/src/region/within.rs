@@ -57,12 +57,16 @@ pub(crate) unsafe fn fold_private_within<R: Region>(region: &R, left: Buf, acc: 
     });
 }
 
-/// Copies the segment's bytes from one extent to another.
+/// Copies the segment's bytes from one extent to another. It reads a word of the latter first: so one who watches can tell what a
+/// process does within its own fragment from a fragment that it posts too early.
 ///
 /// # Safety
 /// The protocol excludes that another member writes `from`, or reads or writes `to` now.
 pub(crate) unsafe fn copy_within<R: Region>(region: &R, from: Extent, to: Extent) {
     blocks(from.len().min(to.len()), 1, |at, bytes, block| {
+        let word = Buf::new(block.ptr(), bytes.min(8) as usize);
+        // SAFETY: nobody else writes it, by the caller's promise; the block is ours.
+        unsafe { region.read(to.part(at, bytes.min(8)), word) };
         // SAFETY: nobody else writes it, by the caller's promise; the block is ours.
         unsafe { region.read(from.part(at, bytes), block) };
         // SAFETY: nobody else reads or writes it, by the caller's promise.

@@ -4,8 +4,8 @@
 //! result, is its operation (`done`), a slot's the clock of its fragment (`acked`), a mailbox slot's the number of message and fragment, plus
 //! one (the receiver's `acked`). The writer's next publication tells the number: `ready` is the clock after the
 //! fragment, `sequence` the number itself, a line has its operation, and the slot written before it holds the first
-//! fragment. Each fragment is published before the next one is written, whichever lap its writer takes. A writer that has not
-//! released its own fragment may fold into it.
+//! fragment. Each fragment is published before the next one is written, whichever lap its writer takes. A writer that has
+//! read its own fragment, and not released it, may fold into it.
 //!
 //! The contents of a set of the [papers'](super::papers) queues are released with the set: their number is how often
 //! the set was opened, by a store to `set_readers`; a process that subtracts there releases all of them. Each reader is
@@ -88,8 +88,15 @@ impl fmt::Display for Breach {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
     Nothing,
-    Unpublished { writer: Rank },
-    Published { writer: Rank, number: u64 },
+    Unpublished {
+        writer: Rank,
+    },
+    /// `read`: its writer has read it, and so may fold into it until it releases it itself.
+    Published {
+        writer: Rank,
+        number: u64,
+        read: bool,
+    },
 }
 
 /// What a rank lends.
@@ -226,18 +233,19 @@ impl Promises {
 
     fn holds(&self, cells: &impl Cells, unit: Unit) -> Holds {
         let cell = self.cell(unit);
-        match cells.get(cell) {
-            0 => Holds::Nothing,
-            code if code % 2 == 1 => Holds::Unpublished { writer: (code / 2) as Rank },
-            code => Holds::Published { writer: (code / 2 - 1) as Rank, number: cells.get(cell + 1) },
+        let Some(code) = cells.get(cell).checked_sub(1) else { return Holds::Nothing };
+        let writer = (code / 3) as Rank;
+        match code % 3 {
+            0 => Holds::Unpublished { writer },
+            kind => Holds::Published { writer, number: cells.get(cell + 1), read: kind == 2 },
         }
     }
 
     fn hold(&self, cells: &mut impl Cells, unit: Unit, holds: Holds) {
         let (code, number) = match holds {
             Holds::Nothing => (0, 0),
-            Holds::Unpublished { writer } => (2 * u64::from(writer) + 1, 0),
-            Holds::Published { writer, number } => (2 * u64::from(writer) + 2, number),
+            Holds::Unpublished { writer } => (3 * u64::from(writer) + 1, 0),
+            Holds::Published { writer, number, read } => (3 * u64::from(writer) + 2 + u64::from(read), number),
         };
         let cell = self.cell(unit);
         cells.set(cell, code);
@@ -351,7 +359,7 @@ impl Promises {
         } else if offset == self.layout.line(rank, value).offset() {
             let line = Unit::Line(rank, value & (self.lines() - 1));
             if self.holds(cells, line) == (Holds::Unpublished { writer: rank }) {
-                self.hold(cells, line, Holds::Published { writer: rank, number: value });
+                self.hold(cells, line, Holds::Published { writer: rank, number: value, read: false });
             }
             if self.lends(cells, rank) == Lends::Unpublished {
                 self.lend(cells, rank, Lends::Published { operation: value });
@@ -360,7 +368,7 @@ impl Promises {
         } else if let Some(Unit::Partial(of, index)) = self.unit(offset) {
             let unit = Unit::Partial(of, index);
             if self.holds(cells, unit) == (Holds::Unpublished { writer: rank }) {
-                self.hold(cells, unit, Holds::Published { writer: rank, number: value });
+                self.hold(cells, unit, Holds::Published { writer: rank, number: value, read: false });
             }
         } else if let Some(set) = self.papers().opens(offset) {
             for reader in 0..self.layout.ranks() {
@@ -422,9 +430,9 @@ impl Promises {
     fn tell(&self, cells: &mut impl Cells, paper: Paper, rank: Rank, reader: Rank) {
         let (unit, now) = (Unit::Paper(paper), cells.get(self.set(paper) + OPENED));
         if self.holds(cells, unit) == (Holds::Unpublished { writer: rank }) {
-            self.hold(cells, unit, Holds::Published { writer: rank, number: now });
+            self.hold(cells, unit, Holds::Published { writer: rank, number: now, read: false });
         }
-        if let Holds::Published { writer, number } = self.holds(cells, unit)
+        if let Holds::Published { writer, number, .. } = self.holds(cells, unit)
             && number == now
             && (writer == rank || self.is_told(cells, unit, rank, now))
         {
@@ -443,7 +451,7 @@ impl Promises {
             let unit = Unit::Mail(mail);
             if from == rank && offset == pair.sequence(message, slot).offset() {
                 if self.holds(cells, unit) == (Holds::Unpublished { writer: rank }) {
-                    self.hold(cells, unit, Holds::Published { writer: rank, number: value });
+                    self.hold(cells, unit, Holds::Published { writer: rank, number: value, read: false });
                 }
             } else if to == rank && offset == pair.acked(message).offset() {
                 cells.set(self.mail(mail), value);
@@ -456,7 +464,7 @@ impl Promises {
         for (owner, index) in (0..self.layout.ranks()).flat_map(|owner| (0..self.slots()).map(move |at| (owner, at))) {
             let slot = Unit::Slot(owner, index);
             if self.holds(cells, slot) == (Holds::Unpublished { writer: rank }) {
-                self.hold(cells, slot, Holds::Published { writer: rank, number });
+                self.hold(cells, slot, Holds::Published { writer: rank, number, read: false });
             }
         }
     }
@@ -469,19 +477,24 @@ impl Promises {
             return match holds {
                 Holds::Published { number, .. } if self.released(cells, unit, rank, number) => Err(Breach::Released),
                 Holds::Published { number, .. } if !self.is_told(cells, unit, rank, number) => Err(Breach::Nothing),
-                Holds::Published { .. } => Ok(()),
+                Holds::Published { writer, number, .. } => {
+                    if writer == rank && matches!(unit, Unit::Slot(..)) {
+                        self.hold(cells, unit, Holds::Published { writer, number, read: true });
+                    }
+                    Ok(())
+                }
                 Holds::Nothing | Holds::Unpublished { .. } => Err(Breach::Nothing),
             };
         }
         match holds {
-            // It folds into the fragment that it has posted, which it has not acknowledged itself.
-            Holds::Published { writer, number }
-                if writer == rank && matches!(unit, Unit::Slot(..)) && !self.released(cells, unit, rank, number) =>
+            // It folds into the fragment that it has posted and read, and not acknowledged itself.
+            Holds::Published { writer, number, read: true }
+                if writer == rank && !self.released(cells, unit, rank, number) =>
             {
                 return Ok(());
             }
             Holds::Unpublished { writer } if writer != rank => return Err(Breach::Unpublished(writer)),
-            Holds::Published { writer, number } => {
+            Holds::Published { writer, number, .. } => {
                 let readers = match unit {
                     // What another process has put into a queue is for its owner.
                     Unit::Slot(owner, _) if owner != writer => owner..owner + 1,

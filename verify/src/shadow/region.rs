@@ -390,6 +390,7 @@ unsafe impl<R: Region> Region for Shadowed<R> {
     }
     unsafe fn fold_within(&self, at: Extent, acc: Extent, op: &Op) {
         self.touch(at, acc.len() as usize, false);
+        self.touch(acc, at.len() as usize, false);
         self.touch(acc, at.len() as usize, true);
         // SAFETY: the caller's promise, passed on.
         unsafe { self.view.region.fold_within(at, acc, op) }
