@@ -25,7 +25,9 @@ fn drawn_programs_pass_in_all_interleavings() {
 #[test]
 fn drawn_programs_of_blocking_calls_pass_by_order() {
     let budget = |seed| Budget { requests: false, ..Budget::tiny(2 + (seed % 4) as u32) };
-    let all = drawn(order_text, budget, 0, limits(4), 1);
+    // A long program leaves time for others.
+    let limits = Limits { states: STATES / 10, ..limits(4) };
+    let all = drawn(order_text, budget, 0, limits, 1);
     println!("{all}");
     assert_eq!(all.failure, None);
     assert!(all.complete > 0);
