@@ -248,7 +248,7 @@ fn short_reductions_of_many_ranks() {
             };
             assert_eq!(scanned(&mut comm, 6), if ranks >= 32 { "doubling" } else { "exchange" });
             assert_eq!(scanned(&mut comm, 7), if ranks > 16 { "groups" } else { "exchange" });
-            assert_eq!(scanned(&mut comm, 200), "groups");
+            assert_eq!(scanned(&mut comm, 600), "groups");
         })
         .unwrap();
     }

@@ -1,6 +1,6 @@
 //! Reduce by groups (ours): ranks that follow one another are a group, in which most operands are folded.
 //!
-//! The vector is cut into [columns](crate::shm::engine::columns), one per rank of a group, these into pieces, and a piece into
+//! The vector is cut into columns (`shm::engine::columns`), one per rank of a group, these into pieces, and a piece into
 //! shares, one per group. Each piece takes four steps:
 //!
 //! | step | rank | what | with whom |
