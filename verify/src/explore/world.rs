@@ -340,6 +340,31 @@ mod tests {
         assert!(store(0, mail, 7).unwrap_err().contains("not taken"));
     }
 
+    /// A rank may fold into its own fragment while others have not released it, if it has read it, and not released it itself.
+    #[test]
+    fn a_fold_into_what_is_published_has_rules() {
+        let layout = Layout::new(Params::new(2)).unwrap();
+        let (mut world, mut payloads) = (world(layout), Payloads::default());
+        let at = Span { offset: layout.slot(0, 0).offset(), len: 16 };
+        let (write, read) = (Access::BeginWrite(at), Access::BeginRead(at));
+        let store = |word: FlagId, value| Access::Store(Word { class: Class::Flag, offset: word.offset() }, value);
+        let pending = || Err("S2: rank 1 has not released what is there".into());
+        let steps = [
+            (0, write, Ok(0)),
+            (0, store(layout.ready(0), 1), Ok(0)),
+            (0, write, pending()),
+            (0, read, Ok(0)),
+            (0, write, Ok(0)),
+            (0, store(layout.acked(0), 1), Ok(0)),
+            (0, write, pending()),
+            (1, store(layout.acked(1), 1), Ok(0)),
+            (0, write, Ok(0)),
+        ];
+        for (index, (rank, access, outcome)) in steps.into_iter().enumerate() {
+            assert_eq!(world.apply(rank, access, &mut payloads), outcome, "step {index}");
+        }
+    }
+
     #[test]
     fn what_a_rank_lends_has_rules() {
         let layout = Layout::new(Params::new(2)).unwrap();

@@ -4,7 +4,7 @@
 //! the smallest time. The ratio is the median over rounds of ours ÷ the best peer's; so is the time ÷
 //! floor. Each configuration of ours has such a ratio; a preload is compared with the underlying MPI, too.
 
-use crate::configuration::{ALL, OURS, is_peer, takes_over};
+use crate::configuration::{ALL, OURS, is_peer};
 use crate::floor;
 use crate::report::{COLLECTIVES, Floor, Sample, bytes, rooted};
 use crate::stats::{geometric_mean, median, pairwise, spread};
@@ -170,11 +170,11 @@ pub(crate) fn cells(samples: &[Sample], floors: &[Floor], cores: u32) -> Vec<Cel
             let best_peer = peers.min_by(|a, b| a.1.p50_ns.total_cmp(&b.1.p50_ns)).map(|(name, _)| name.clone());
             let ours = p50s(OURS);
             let ratios = best_peer.as_ref().map(|peer| pairwise(&ours, &p50s(peer))).unwrap_or_default();
-            let over_best = ALL.iter().filter(|c| c.runs(collective)).filter_map(|c| {
+            let over_best = ALL.iter().filter(|c| c.is_ours()).filter_map(|c| {
                 let ratio = median(pairwise(&p50s(c.name), &p50s(best_peer.as_ref()?)))?;
                 Some((c.name.to_owned(), ratio))
             });
-            let over_underlying = ALL.iter().filter(|_| takes_over(collective)).filter_map(|above| {
+            let over_underlying = ALL.iter().filter_map(|above| {
                 let underlying = above.preload?.underlying.iter().find(|name| group.contains_key(**name))?;
                 let ratio = median(pairwise(&p50s(above.name), &p50s(underlying)))?;
                 Some((above.name.to_owned(), OverUnderlying { underlying: (*underlying).to_owned(), ratio }))

@@ -28,14 +28,6 @@ pub(crate) struct Preload {
     pub(crate) underlying: &'static [&'static str],
 }
 
-/// Collectives that a preload leaves to the MPI.
-const PASSED_ON: [&str; 5] = ["alltoallw", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"];
-
-/// Does a preload run this collective itself?
-pub(crate) fn takes_over(collective: &str) -> bool {
-    !PASSED_ON.contains(&collective)
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     Always,
@@ -146,11 +138,6 @@ impl Configuration {
     /// Is it Unisono, by itself or preloaded?
     pub(crate) fn is_ours(&self) -> bool {
         self.library == Library::Unisono || self.preload.is_some()
-    }
-
-    /// Does it run this collective by Unisono?
-    pub(crate) fn runs(&self, collective: &str) -> bool {
-        self.is_ours() && (self.preload.is_none() || takes_over(collective))
     }
 
     /// Does it take part where ranks outnumber cores, or where they do not?
