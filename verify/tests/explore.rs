@@ -1,4 +1,4 @@
-//! The explorer's fast tier: all interleavings of small models, and faults that it must find.
+//! The explorer's fast tier: all interleavings of small models, and faults that it must find. `UNISONO_SOAK=1` adds larger ones.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -15,6 +15,11 @@ const DOUBLING: Operation = Operation::Barrier(BarrierAlgorithm::Doubling);
 const CENTRAL: Operation = Operation::Barrier(BarrierAlgorithm::Central);
 const COMBINING: Operation = Operation::Barrier(BarrierAlgorithm::Combining(2));
 
+/// Do the larger families run, too?
+fn soak() -> bool {
+    std::env::var_os("UNISONO_SOAK").is_some_and(|v| v == "1")
+}
+
 fn family(ranks: u32, sets: u32, alphabet: Vec<Operation>, length: u32) -> Family {
     Family { ranks, sets, alphabet, length }
 }
@@ -27,8 +32,11 @@ fn explore_all(family: &Family) {
 
 #[test]
 fn two_ranks_all_mixes_up_to_four() {
-    for (length, fragments) in [(1, 3), (2, 3), (3, 3), (4, 2)] {
+    for (length, fragments) in [(1, 3), (2, 3), (3, 2)] {
         explore_all(&family(2, 2, alphabet(2, &[Tree::Flat], fragments), length));
+    }
+    for (length, fragments) in [(3, 3), (4, 2)] {
+        by_states_if(soak(), &family(2, 2, alphabet(2, &[Tree::Flat], fragments), length));
     }
 }
 
@@ -145,7 +153,7 @@ fn three_ranks_all_pairs() {
 
 #[test]
 fn three_ranks_all_mixes_of_three() {
-    explore_all(&family(3, 2, alphabet(3, &[Tree::Flat], 1), 3));
+    by_states_if(soak(), &family(3, 2, alphabet(3, &[Tree::Flat], 1), 3));
 }
 
 #[test]
@@ -175,6 +183,11 @@ fn order_all(family: &Family) {
     assert!(report.states > report.transitions && report.transitions > report.models);
 }
 
+/// Explores a family to the end, or decides it by order.
+fn by_states_if(states: bool, family: &Family) {
+    if states { explore_all(family) } else { order_all(family) }
+}
+
 /// Checks so many models to the end; none may fail or be cut short.
 fn pass(check: Check, models: impl Iterator<Item = Program> + Send, count: u64) -> Report {
     let mut models = models.peekable();
@@ -194,7 +207,8 @@ fn two_to_five_ranks_all_mixes_by_order() {
             order_all(&family(ranks, sets, alphabet(ranks, &trees, 3), 1));
             order_all(&family(ranks, sets, alphabet(ranks, &[Tree::BINOMIAL], 2), 2));
         }
-        order_all(&family(ranks, 2, alphabet(ranks, &[Tree::BINARY], 1), 3));
+        let most = if ranks < 4 || soak() { 3 } else { 2 };
+        order_all(&family(ranks, 2, alphabet(ranks, &[Tree::BINARY], 1), most));
     }
 }
 
@@ -460,10 +474,12 @@ fn exchanges_run_ahead_of_what_they_take() {
     mixed.extend([Operation::queue(0, 3), Operation::queue(1, 3)]);
     let pairs = family(2, 1, mixed, 2);
     pass(order, ahead(&pairs), pairs.models());
-    // Ten ticks of two writers each are too many states.
-    let long = family(2, 1, exchanges(2, 5), 1);
-    let is_slices = |program: &Program| program.operations == [exchange(Collective::Slices, 5)];
-    pass(explore, ahead(&long).filter(move |program| !is_slices(program)), long.models() - 1);
+    if soak() {
+        // Ten ticks of two writers each are too many states.
+        let long = family(2, 1, exchanges(2, 5), 1);
+        let is_slices = |program: &Program| program.operations == [exchange(Collective::Slices, 5)];
+        pass(explore, ahead(&long).filter(move |program| !is_slices(program)), long.models() - 1);
+    }
     for fragments in [1, 2] {
         let short = family(2, 1, exchanges(2, fragments), 1);
         pass(explore, ahead(&short), short.models());
@@ -474,7 +490,7 @@ fn exchanges_run_ahead_of_what_they_take() {
 /// only the root knows advance the clock by more than there are fragments.
 #[test]
 fn queues_whose_writers_change() {
-    for ranks in [2, 3] {
+    for ranks in if soak() { 2..=3 } else { 2..=2 } {
         let rooted = |root| {
             let of = |collective, fragments| Operation::Exchange(Exchange { collective, root, fragments });
             [
@@ -667,6 +683,9 @@ fn faults_of_groups_are_found() {
 #[test]
 fn queues_longer_than_what_is_known_of_their_slots() {
     long_queues(32);
+    if soak() {
+        long_queues(64);
+    }
 }
 
 fn long_queues(slots: u32) {
@@ -674,11 +693,6 @@ fn long_queues(slots: u32) {
         let twice = vec![exchange(collective, slots as usize / 2 + 2); 2];
         pass(order, [Program::new(2, 1, twice).with_slots(slots)].into_iter(), 1);
     }
-}
-
-#[test]
-fn queues_much_longer_than_what_is_known_of_their_slots() {
-    long_queues(64);
 }
 
 /// [`killed`] with four slots, with two processes, and with three by order. Slices have twice the steps, and by
@@ -747,7 +761,8 @@ fn lengths_that_differ_both_ways() {
 /// Where a counter of 16, 24, 32 or 40 bits would wrap, and near the end: two operations before it, and two after.
 #[test]
 fn counters_begin_near_every_wrap() {
-    for wrap in [1 << 16, 1 << 24, 1 << 32, 1 << 40, Base::MOST] {
+    let wraps = [1 << 16, 1 << 32, Base::MOST, 1 << 24, 1 << 40];
+    for &wrap in if soak() { &wraps[..] } else { &wraps[..3] } {
         let near = |most: u64| wrap.min(most) - 2;
         let base = Base {
             operation: near(Base::MOST),
@@ -764,7 +779,7 @@ fn counters_begin_near_every_wrap() {
                 all.map(|operation| Program::new(ranks, 2, vec![operation; 4]).from_base(base)).collect();
             let count = models.len() as u64;
             pass(order, models.clone().into_iter(), count);
-            if ranks == 2 && wrap == 1 << 24 {
+            if ranks == 2 && wrap == 1 << 32 {
                 let short = |program: &Program| Program::new(2, 2, program.operations[..2].to_vec()).from_base(base);
                 let models: Vec<_> = models.iter().map(short).collect();
                 pass(explore, models.into_iter(), count);
@@ -804,9 +819,9 @@ fn what_is_lent_is_read_before_its_owner_writes_it_again() {
 #[test]
 fn a_writer_may_change_its_lap_with_each_operation() {
     // Three ranks with two fragments have too many states: their models are decided by the order that waits force.
-    let families: [(u32, usize, u32, Check); 4] =
-        [(2, 1, 2, explore), (2, 3, 2, explore), (3, 1, 1, explore), (3, 2, 1, order)];
-    for (ranks, fragments, length, check) in families {
+    let families: [(u32, usize, u32, Check); 5] =
+        [(2, 1, 2, explore), (2, 3, 1, explore), (3, 1, 1, explore), (3, 2, 1, order), (2, 3, 2, explore)];
+    for &(ranks, fragments, length, check) in if soak() { &families[..] } else { &families[..4] } {
         let all: Vec<_> = exchanges(ranks, fragments).into_iter().chain([Operation::queue(1, fragments)]).collect();
         let family = Family { ranks, sets: 2, alphabet: all, length };
         let models: Vec<_> = family.spread().map(Program::with_laps).collect();

@@ -14,7 +14,7 @@ fn limits(seconds: u64) -> Limits {
 
 #[test]
 fn drawn_programs_pass_in_all_interleavings() {
-    for (ranks, seed, seconds) in [(2, 0, 6), (3, 1 << 32, 3)] {
+    for (ranks, seed, seconds) in [(2, 0, 3), (3, 1 << 32, 2)] {
         let all = drawn(explore_text, |_| Budget::tiny(ranks), seed, limits(seconds), 1);
         println!("{ranks} ranks: {all}");
         assert_eq!(all.failure, None);
@@ -26,7 +26,7 @@ fn drawn_programs_pass_in_all_interleavings() {
 fn drawn_programs_of_blocking_calls_pass_by_order() {
     let budget = |seed| Budget { requests: false, ..Budget::tiny(2 + (seed % 4) as u32) };
     // A long program leaves time for others.
-    let limits = Limits { states: STATES / 10, ..limits(4) };
+    let limits = Limits { states: STATES / 10, ..limits(2) };
     let all = drawn(order_text, budget, 0, limits, 1);
     println!("{all}");
     assert_eq!(all.failure, None);

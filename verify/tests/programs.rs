@@ -33,10 +33,10 @@ fn run(ranks: u32, seed: u64) -> Result<(), String> {
     judge(&program, &reports.unwrap()).map_err(|words| format!("{ranks} ranks, seed {seed}: {words}"))
 }
 
-/// As many programs as fit in ten seconds, or in `UNISONO_SHADOW_SECONDS`.
+/// As many programs as fit in five seconds, or in `UNISONO_SHADOW_SECONDS`.
 #[test]
 fn drawn_programs_keep_the_rules() {
-    let seconds = std::env::var("UNISONO_SHADOW_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(10);
+    let seconds = std::env::var("UNISONO_SHADOW_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(5);
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut programs = 0;
     while programs == 0 || Instant::now() < until {

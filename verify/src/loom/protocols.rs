@@ -235,7 +235,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("exchange-slices-2-pairs", tiny(2), |s| exchanges(s, Slices, &[0], 2), READY).long(),
     // No allreduce by groups: its four ranks have more than 20 million states in one slot. The explorer has its plan, and the
     // engine's orderings are those of slices.
-    model("exchange-mix-2", tiny(2), exchange_mix, QUEUE),
+    model("exchange-mix-2", tiny(2), exchange_mix, QUEUE).long(),
     model("queue-2-laps", tiny(2), |s| laps(s, |s| queue(s, &[0, 0, 1], 100)), QUEUE),
     model("exchange-mix-2-laps", tiny(2), |s| laps(s, exchange_mix), QUEUE),
     // Two ticks are posted before the first one is taken.
@@ -267,7 +267,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("doubling-barrier-2", tiny(2), |s| barriers(s, BarrierAlgorithm::Doubling), ROUNDS),
     model("doubling-barrier-3", tiny(3), |s| barriers(s, BarrierAlgorithm::Doubling), ROUNDS).long(),
     model("mix-2", tiny(2), mix, MIX),
-    model("mix-3-lines", tiny(3), mix_lines, REUSED_LINE),
+    model("mix-3-lines", tiny(3), mix_lines, REUSED_LINE).long(),
     model("mix-3-barrier", tiny(3), mix_barrier, &["line.load", "line.store", "round.load", "round.store"]).long(),
     model("near-2-posted", tiny(2), |s| near(s, |s| posted(s, &[0, 0, 0, 0])), REUSED_LINE),
     model("near-2-queue", one_slot(2), |s| near(s, |s| queue(s, &[0, 1], 100)), QUEUE),

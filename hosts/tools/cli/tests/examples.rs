@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// Builds the examples where this test was built, and returns the folder in which they lie.
+/// Builds the examples where this test was built, and returns the folder in which they lie. With the whole workspace, nothing
+/// is compiled again that its tests have compiled.
 fn examples() -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
     let folder = test.ancestors().nth(2).expect("it lies in PROFILE/deps");
@@ -12,7 +13,7 @@ fn examples() -> PathBuf {
         Some(name) => name,
     };
     let build = Command::new(env!("CARGO"))
-        .args(["build", "--offline", "--quiet", "-p", "unisono-posix", "--examples", "--profile", profile])
+        .args(["build", "--offline", "--quiet", "--workspace", "--examples", "--profile", profile])
         .arg("--target-dir")
         .arg(folder.parent().expect("it lies in a target folder"))
         .output()
