@@ -73,12 +73,13 @@ algorithms! {
     /// Algorithms of allreduce.
     AllreduceAlgorithm {
         /// Posted lines if the operand fits one; slices if it is long enough that sharing the folds pays, else exchange. Among more
-        /// than sixteen ranks that have a core each: doubling if it fits a line, else groups.
+        /// than sixteen ranks that have a core each: doubling up to 1 KiB, else groups.
         #[default]
         Auto = "auto",
         /// [`crate::shm::allreduce::posted`].
         Posted = "posted",
-        /// [`crate::shm::allreduce::doubling`]: on lines, with a partner in each round.
+        /// [`crate::shm::allreduce::doubling`], and [`long_doubling`](crate::shm::allreduce::long_doubling) beyond a line: with a
+        /// partner in each round. Exchange or slices where the segment's lines have no room.
         Doubling = "doubling",
         /// [`crate::shm::reduce::exchange`]: each rank folds all operands.
         Exchange = "exchange",
@@ -182,7 +183,7 @@ impl AllreduceAlgorithm {
     #[must_use]
     pub const fn resolve(self, bytes: u64, ranks: u32, crowded: bool) -> Self {
         match self {
-            Self::Auto if bytes <= LINE_REDUCED && ranks > LISTENED && !crowded => Self::Doubling,
+            Self::Auto if bytes <= DOUBLED && ranks > LISTENED && !crowded => Self::Doubling,
             Self::Auto if bytes <= LINE_REDUCED => Self::Posted,
             Self::Auto if ranks > LISTENED && !crowded => Self::Groups,
             Self::Auto => Self::ungrouped(bytes, ranks, crowded),
@@ -254,6 +255,8 @@ pub(crate) const ROOT_FOLDS: [u64; 2] = [32 << 10, 4 << 10];
 /// many. Slices need one more step of all ranks, which is slow where processes share cores; without slices each rank folds p whole
 /// operands, which is slow for long ones.
 pub(crate) const WHOLE: [u64; 3] = [256 << 10, 16 << 10, 1 << 10];
+/// Up to so many bytes an allreduce among more than [`LISTENED`] processes goes by doubling.
+pub(crate) const DOUBLED: u64 = 1 << 10;
 /// Largest numbers of processes that count as a pair and as few.
 pub(crate) const PAIR: u32 = 2;
 pub(crate) const FEW: u32 = 11;

@@ -56,6 +56,30 @@ fn doublings_alone_and_in_mixes() {
     explore_all(&family(3, 1, mixed, 2));
 }
 
+/// Of operands that are longer than a line: they use the lines of short ones, and of scans, in turn with them.
+#[test]
+fn long_doublings_alone_and_in_mixes() {
+    let others = [Operation::posted(1), Operation::Doubling, Operation::short_scan(true), DISSEMINATION];
+    let mixed: Vec<_> = others.into_iter().chain([Operation::LongDoubling]).collect();
+    let doublings = |ranks, times| Program::new(ranks, 1, vec![Operation::LongDoubling; times]);
+    for ranks in 2..=6 {
+        pass(order, (1..=6).map(|times| doublings(ranks, times)), 6);
+        order_all(&family(ranks, 1, mixed.clone(), 3));
+    }
+    pass(explore, [doublings(2, 5), doublings(3, 3), doublings(4, 1)].into_iter(), 3);
+    explore_all(&family(2, 1, mixed.clone(), 3));
+    explore_all(&family(3, 1, mixed, 1));
+    let early: Words = |layout, word| (0..2).any(|turn| layout.partial(1, turn > 0, 0).offset() == word.offset);
+    for ranks in 2..=4 {
+        killed(ranks, 1, &[Operation::LongDoubling], Mutation::Forge(early, 1), &["S3: ", "overlap", "wrong data"]);
+    }
+    let lost: Words = |layout, word| (0..2).any(|turn| layout.partial(0, turn > 0, 0).offset() == word.offset);
+    for ranks in [2, 4] {
+        killed(ranks, 1, &[Operation::LongDoubling], Mutation::Lose(lost, None), &["deadlock"]);
+        killed(ranks, 1, &[Operation::LongDoubling], Mutation::Deafen(lost), &["lost wake-up"]);
+    }
+}
+
 /// A rank that only posts runs ahead of those that fold what it has posted.
 #[test]
 fn trees_alone_and_in_mixes() {

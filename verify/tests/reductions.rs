@@ -11,6 +11,7 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::region::Params;
+use unisono_kernel::region::layout::PARTIAL;
 use unisono_kernel::shm::reduce::tree;
 use unisono_local::{Local, run};
 
@@ -145,7 +146,8 @@ fn one(comm: &mut Comm, seed: usize, fold: Fold, count: usize, in_place: bool) {
         AllreduceAlgorithm::Groups,
         AllreduceAlgorithm::Doubling,
     ];
-    for algorithm in all.into_iter().filter(|algorithm| short || *algorithm != AllreduceAlgorithm::Doubling) {
+    let doubled = operand.len() as u64 <= PARTIAL;
+    for algorithm in all.into_iter().filter(|algorithm| doubled || *algorithm != AllreduceAlgorithm::Doubling) {
         (send, receive) = (operand.clone(), fresh(true));
         let (from, into) = sides(&mut send, &mut receive, in_place);
         comm.run(&Call::Allreduce { send: from, receive: into, op, algorithm }).unwrap();

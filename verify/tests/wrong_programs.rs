@@ -329,27 +329,23 @@ fn an_old_record_is_not_taken_for_a_new_one() {
     }
 }
 
-/// A length that goes by doubling, which posts no lines, beside one that is too long for it.
+/// Lengths that go by doubling, on lines of either kind, which are not posted lines, beside others and beside some that are too long.
 #[test]
 fn lengths_in_an_allreduce_by_doubling_and_beyond_are_told_apart() {
     for (ranks, odd) in [(17, 3), (17, 16), (32, 0)] {
-        for lengths in [[48, 56], [56, 48]] {
+        for lengths in [[48, 56], [56, 48], [512, 520], [1024, 1032], [1032, 1024], [8, 2000]] {
             let errors = bounded(move || {
                 unisono_local::run(Params::new(ranks), |mut comm| {
-                    let (mut data, len) = ([0; 56], lengths[usize::from(comm.rank() == odd)]);
-                    comm.allreduce_in_place(&mut data[..len], Op::SUM_I64)
+                    let mut data = vec![0; lengths[usize::from(comm.rank() == odd)]];
+                    comm.allreduce_in_place(&mut data, Op::SUM_I64)
                 })
                 .unwrap()
             });
+            let [most, other] = lengths.map(|bytes| bytes as u64);
             for (rank, error) in (0..).zip(errors) {
                 let found = error.err().and_then(refusal).map(|found| (found.argument, found.value, found.bound));
-                let both =
-                    [(48, 56), (56, 48)].map(|(mine, theirs)| Some((Argument::Bytes, mine, Bound::Equals(theirs))));
-                assert!(
-                    both.contains(&found),
-                    "{ranks} ranks, rank {odd} with {} bytes, rank {rank}: {found:?}",
-                    lengths[1]
-                );
+                let both = [(most, other), (other, most)].map(|(a, b)| Some((Argument::Bytes, a, Bound::Equals(b))));
+                assert!(both.contains(&found), "{ranks} ranks, rank {odd} with {other} bytes, rank {rank}: {found:?}");
             }
         }
     }

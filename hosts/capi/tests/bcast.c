@@ -151,7 +151,7 @@ static void segments(void) {
     CHECK(unisono_bytes(&params, &bytes) == UNISONO_ERR_ARGUMENT);
     SAYS("lines is 12, must be a multiple of 16");
     params.lines = 16;
-    CHECK(unisono_bytes(&params, &bytes) == UNISONO_OK && bytes == 2 * 4096 + 2 * (2 * 4096 + 128 * 32768));
+    CHECK(unisono_bytes(&params, &bytes) == UNISONO_OK && bytes == 2 * 4096 + 2 * (3 * 4096 + 128 * 32768));
 
     unsigned char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED);

@@ -68,6 +68,8 @@ any! {
     PostedAllreduce(allreduce::posted::Posted<'a>),
     /// Allreduce, scan and exscan by recursive doubling on lines.
     Doubling(allreduce::doubling::Doubling<'a>),
+    /// Allreduce by recursive doubling on lines, of operands that are longer than a line.
+    LongDoubling(allreduce::long_doubling::Doubling<'a>),
     /// Allreduce by slices.
     Slices(Exchange<allreduce::slices::Slices<'a>>),
     /// Allreduce by groups.

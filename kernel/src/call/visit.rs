@@ -6,7 +6,7 @@
 use super::Call;
 use super::any::Any;
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
 };
 use crate::collective::Collective;
 use crate::comm::Member;
@@ -15,6 +15,7 @@ use crate::error::Refusal;
 use crate::machine::Operation;
 use crate::shm::allgather::exchange::allgather;
 use crate::shm::allreduce::groups::Grouped;
+use crate::shm::allreduce::long_doubling;
 use crate::shm::allreduce::slices::Slices;
 use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
 use crate::shm::barrier::{central::Central, combining::Combining, dissemination::Dissemination, doubling, posted};
@@ -120,14 +121,20 @@ impl<'buf> Call<'buf> {
                     AllreduceAlgorithm::Groups if !Grouped::applies(me, &op) => {
                         AllreduceAlgorithm::ungrouped(send.len(), me.size(), me.layout().params().crowded)
                     }
+                    AllreduceAlgorithm::Doubling if !long_doubling::Doubling::applies(me, send.len()) => {
+                        AllreduceAlgorithm::ungrouped(send.len(), me.size(), me.layout().params().crowded)
+                    }
                     it => it,
                 };
                 match it {
                     it @ AllreduceAlgorithm::Posted => {
                         by!(Choice::Allreduce(it), allreduce::posted::Posted::new(send, receive, op))
                     }
-                    it @ AllreduceAlgorithm::Doubling => {
+                    it @ AllreduceAlgorithm::Doubling if send.len() <= LINE_REDUCED => {
                         by!(Choice::Allreduce(it), allreduce::doubling::Doubling::new(me, send, receive, op))
+                    }
+                    it @ AllreduceAlgorithm::Doubling => {
+                        by!(Choice::Allreduce(it), long_doubling::Doubling::new(me, send, receive, op))
                     }
                     it @ AllreduceAlgorithm::Slices => by!(Choice::Allreduce(it), Slices::new(me, send, receive, op)),
                     it @ AllreduceAlgorithm::Groups => by!(Choice::Allreduce(it), Grouped::new(me, send, receive, op)),

@@ -24,7 +24,10 @@ pub const LINE_PAYLOAD: u64 = LINE - 16;
 /// Most processes of one segment.
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
-pub const VERSION: u64 = 9;
+pub const VERSION: u64 = 10;
+
+/// Payload bytes of the line of a partial result, at most: a slot of a queue may have fewer. Longer operands are shared by groups.
+pub const PARTIAL: u64 = 2048;
 
 /// Largest alignment of the parts of an area: the page of most machines.
 const PART: u64 = 4096;
@@ -185,6 +188,8 @@ pub struct Layout {
     told: u64,
     ranks: u64,
     stride: u64,
+    /// Bytes from one partial result's line to the next.
+    partial: u64,
     lines: u64,
     queue: u64,
     controls: u64,
@@ -257,7 +262,9 @@ impl Layout {
         let shared = told_at.checked_add(told(ranks, page)?.checked_mul(q)?)?;
         let first_rank = pages(shared, area)?;
 
-        let lines_at = pages((ROUNDS + 3 * u64::from(rounds)) * LINE, page)?;
+        let partial = (16 + queue_fragment.clamp(LINE_PAYLOAD, PARTIAL)).next_multiple_of(LINE);
+        let partials = 2 * u64::from(rounds) * partial;
+        let lines_at = pages((ROUNDS + u64::from(rounds)) * LINE + partials, page)?;
         let queue = lines_at.checked_add(pages(u64::from(lines) * LINE, page)?)?;
         let queue_bytes = u64::from(queue_slots).checked_mul(queue_fragment)?;
         let controls = queue.checked_add(pages(queue_bytes, page)?)?;
@@ -286,6 +293,7 @@ impl Layout {
             told: told_at,
             ranks: first_rank,
             stride,
+            partial,
             lines: lines_at,
             queue,
             controls,
@@ -467,8 +475,28 @@ impl Layout {
     /// doubling; such operations use two such lines in turn.
     #[inline]
     pub const fn partial(&self, rank: Rank, turn: bool, round: u32) -> FlagId {
-        let first = ROUNDS + (1 + turn as u64) * self.rounds as u64;
-        FlagId(self.control_line(rank, first + round as u64))
+        let index = (turn as u32 * self.rounds + round) as u64;
+        FlagId(self.control_line(rank, ROUNDS + self.rounds as u64) + index * self.partial)
+    }
+
+    /// What lies behind the sequence word of a [partial](Self::partial) result: the head, then up to [`PARTIAL`] bytes of payload,
+    /// or as many as a queue's slot has, if that is fewer.
+    #[inline]
+    pub const fn partial_body(&self, rank: Rank, turn: bool, round: u32) -> Extent {
+        Extent::new(self.partial(rank, turn, round).0 + 8, self.partial - 8)
+    }
+
+    /// The longest operand of an allreduce by doubling, in bytes.
+    #[inline]
+    pub const fn partial_room(&self) -> u64 {
+        let room = self.partial - 16;
+        if room > PARTIAL { PARTIAL } else { room }
+    }
+
+    /// Bytes from one line of a [partial](Self::partial) result to the next.
+    #[inline]
+    pub const fn partial_stride(&self) -> u64 {
+        self.partial
     }
 
     /// The sequence word of `rank`'s posted line for `operation`.

@@ -3,8 +3,8 @@
 
 use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, FEW, GROUPED, LINE_REDUCED, LISTENED, MoveAlgorithm, PAIR,
-    PREFIXED, ROOT_FOLDS, ReduceAlgorithm, SPREAD, ScanAlgorithm, WHOLE,
+    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, DOUBLED, FEW, GROUPED, LINE_REDUCED, LISTENED, MoveAlgorithm,
+    PAIR, PREFIXED, ROOT_FOLDS, ReduceAlgorithm, SPREAD, ScanAlgorithm, WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -107,7 +107,7 @@ pub const BUILT_IN: &[Rule] = &[
     uncrowded(C::Bcast, Choice::Bcast(BcastAlgorithm::Groups), (0, LINE_SENT), (SPREAD, u32::MAX)),
     bytes(shm(C::Bcast, Choice::Bcast(BcastAlgorithm::Queue)), LINE_SENT + 1, u64::MAX),
     ranks(bytes(shm(C::Allreduce, POSTED), 0, LINE_REDUCED), 1, LISTENED),
-    Rule { crowded: Some(false), ..ranks(bytes(shm(C::Allreduce, DOUBLING), 0, LINE_REDUCED), LISTENED + 1, u32::MAX) },
+    Rule { crowded: Some(false), ..ranks(bytes(shm(C::Allreduce, DOUBLING), 0, DOUBLED), LISTENED + 1, u32::MAX) },
     Rule { crowded: Some(true), ..ranks(bytes(shm(C::Allreduce, POSTED), 0, LINE_REDUCED), LISTENED + 1, u32::MAX) },
     ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[0]), 1, PAIR),
     ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[0] + 1, u64::MAX), 1, PAIR),
@@ -119,7 +119,7 @@ pub const BUILT_IN: &[Rule] = &[
     ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[2] + 1, u64::MAX), FEW + 1, LISTENED),
     Rule {
         crowded: Some(false),
-        ..ranks(bytes(shm(C::Allreduce, GROUPS), LINE_REDUCED + 1, u64::MAX), LISTENED + 1, u32::MAX)
+        ..ranks(bytes(shm(C::Allreduce, GROUPS), DOUBLED + 1, u64::MAX), LISTENED + 1, u32::MAX)
     },
     Rule {
         crowded: Some(true),

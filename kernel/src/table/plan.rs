@@ -5,7 +5,7 @@ use crate::algorithm::{
 };
 use crate::collective::Collective;
 use crate::msg::{Algorithm, Label, Needs, allreduce, alltoall, gather, levels, reduce_scatter, scatter};
-use crate::region::layout::LINE_PAYLOAD;
+use crate::region::layout::{LINE_PAYLOAD, PARTIAL};
 use core::fmt;
 
 /// What a collective runs over: shared memory or messages.
@@ -152,7 +152,8 @@ impl Choice {
         let at_most = |most| if ask.bytes > most { Err(Unfit::Longer(most)) } else { Ok(()) };
         match self {
             Self::Bcast(BcastAlgorithm::Posted | BcastAlgorithm::Groups) => at_most(LINE_PAYLOAD),
-            Self::Allreduce(AllreduceAlgorithm::Posted | AllreduceAlgorithm::Doubling)
+            Self::Allreduce(AllreduceAlgorithm::Doubling) => at_most(PARTIAL),
+            Self::Allreduce(AllreduceAlgorithm::Posted)
             | Self::Reduce(ReduceAlgorithm::Tree)
             | Self::Scan(ScanAlgorithm::Doubling) => at_most(LINE_REDUCED),
             _ if self.in_papers_queues() && !ask.site.papers => Err(Unfit::NoQueues),

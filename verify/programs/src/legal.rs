@@ -213,9 +213,8 @@ impl Program {
             },
             // By slices an element must fit a share of a slot: `auto` knows whether it does.
             Allreduce => match AllreduceAlgorithm::from_name(name) {
-                Some(AllreduceAlgorithm::Posted | AllreduceAlgorithm::Doubling) => {
-                    bytes <= unisono_kernel::shm::allreduce::posted::MOST
-                }
+                Some(AllreduceAlgorithm::Posted) => bytes <= unisono_kernel::shm::allreduce::posted::MOST,
+                Some(AllreduceAlgorithm::Doubling) => bytes <= unisono_kernel::region::layout::PARTIAL,
                 other => other.is_some(),
             },
             Reduce => match ReduceAlgorithm::from_name(name) {

@@ -138,9 +138,9 @@ fn inside(layout: &Layout) {
         }
         for round in 0..layout.rounds() {
             word(layout.round(rank, round).offset());
-            for line in [false, true].map(|turn| layout.partial(rank, turn, round)) {
-                word(line.offset());
-                extent(Layout::body(line, u64::MAX));
+            for turn in [false, true] {
+                word(layout.partial(rank, turn, round).offset());
+                extent(layout.partial_body(rank, turn, round));
             }
         }
         for operation in [0, 1, u64::MAX / 2, u64::MAX] {

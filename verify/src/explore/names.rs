@@ -41,7 +41,9 @@ impl Names {
                 for turn in [false, true] {
                     let line = layout.partial(rank, turn, round);
                     names.insert(line.offset(), format!("partial({rank}, {turn}, {round})"));
-                    names.insert(Layout::body(line, 1).offset(), format!("partial body({rank}, {turn}, {round})"));
+                    let body = layout.partial_body(rank, turn, round);
+                    names.insert(body.offset(), format!("partial head({rank}, {turn}, {round})"));
+                    names.insert(body.offset() + 8, format!("partial result({rank}, {turn}, {round})"));
                 }
             }
             for line in 0..u64::from(params.lines) {

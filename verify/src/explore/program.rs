@@ -13,7 +13,7 @@ use unisono_kernel::machine::transport::Shared;
 use unisono_kernel::machine::{Machine, Operation as _};
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::region::layout::Cico;
+use unisono_kernel::region::layout::{Cico, LINE_PAYLOAD};
 use unisono_kernel::region::{Base, Layout, Mailboxes, Params};
 
 use super::blocks::Spread;
@@ -48,6 +48,8 @@ pub enum Operation {
     Fold,
     /// The same by doubling.
     Doubling,
+    /// The same by doubling, in place, of an operand that is longer than a line.
+    LongDoubling,
     /// The same by groups, in place, of a column of so many pieces; among four ranks, of two groups of two.
     Groups(usize),
     /// A reduce up a tree, with an operation that does not commute.
@@ -178,6 +180,7 @@ impl Operation {
             Self::Sum => "sum".into(),
             Self::Fold => "fold".into(),
             Self::Doubling => "doubling".into(),
+            Self::LongDoubling => "long-doubling".into(),
             Self::Groups(pieces) => format!("groups-{pieces}"),
             Self::Tree(root) => format!("tree:{root}"),
             Self::Scan { algorithm, exclusive, pieces } => {
@@ -213,7 +216,7 @@ impl Operation {
             Self::Exchange(exchange) => exchange.memory(ranks, QUEUE_FRAGMENT),
             Self::Bcast { bytes, .. } => bytes,
             Self::Mail(mail) => mail.memory(),
-            Self::Sum | Self::Groups(_) | Self::Scan { .. } => self.operand(),
+            Self::Sum | Self::LongDoubling | Self::Groups(_) | Self::Scan { .. } => self.operand(),
             Self::Fold | Self::Doubling | Self::Tree(_) | Self::Shared { .. } => 2 * self.operand(),
             Self::Barrier(_) => 0,
         }
@@ -222,6 +225,7 @@ impl Operation {
     /// Bytes of a reduction's operand.
     const fn operand(&self) -> usize {
         match *self {
+            Self::LongDoubling => LINE_PAYLOAD as usize + 8,
             Self::Groups(pieces) => GROUPS_PIECE * pieces - 8,
             Self::Scan { algorithm: ScanAlgorithm::Groups, pieces, .. } => QUEUE_FRAGMENT * pieces - 8,
             Self::Shared { pieces, .. } => QUEUE_FRAGMENT * pieces - 8,
@@ -477,11 +481,11 @@ impl Program {
                 }
                 Operation::Mail(mail) => memory.extend(mail.fill(rank, done, BLANK)),
                 Operation::Sum if done => memory.extend(self.reduced(index, u64::wrapping_add)),
-                Operation::Groups(_) if done => memory.extend(self.reduced(index, compose)),
+                Operation::LongDoubling | Operation::Groups(_) if done => memory.extend(self.reduced(index, compose)),
                 Operation::Scan { exclusive, .. } if done && (rank > 0 || !exclusive) => {
                     memory.extend(self.folded(index, compose, rank + 1 - u32::from(exclusive)));
                 }
-                Operation::Sum | Operation::Groups(_) | Operation::Scan { .. } => {
+                Operation::Sum | Operation::LongDoubling | Operation::Groups(_) | Operation::Scan { .. } => {
                     memory.extend(operand(index, rank, operation.operand()))
                 }
                 Operation::Shared { root, by: Sharing::SlicesOfSums | Sharing::GroupsOfSums, .. }
@@ -537,6 +541,10 @@ impl Program {
             Operation::Doubling => {
                 reduce(AllreduceAlgorithm::Doubling, data(0, OPERAND)?, data(OPERAND, OPERAND)?, composed())
                     .build(me)?
+            }
+            Operation::LongDoubling => {
+                let operand = data(0, self.operations[index].operand())?;
+                reduce(AllreduceAlgorithm::Doubling, operand, operand, composed()).build(me)?
             }
             Operation::Groups(_) => {
                 let operand = data(0, self.operations[index].operand())?;

@@ -154,6 +154,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("doubling-2", tiny(2), |s| doublings(s, 3), PARTIAL),
     model("doubling-3", tiny(3), |s| doublings(s, 1), PARTIAL),
     model("doubling-3-thrice", tiny(3), |s| doublings(s, 3), PARTIAL).long(),
+    model("long-doubling-2", tiny(2), |s| long_doublings(s, 3), PARTIAL),
+    model("long-doubling-3", tiny(3), |s| long_doublings(s, 1), PARTIAL),
     model("scan-2", tiny(2), |s| [true, false, true].into_iter().try_for_each(|inclusive| s.scan(inclusive)), PARTIAL),
     model("scan-3", tiny(3), |s| s.scan(true), PARTIAL).long(),
     model("tree-2", tiny(2), |s| trees(s, &[0, 0, 0]), REUSED_LINE),
@@ -351,6 +353,11 @@ fn trees(seat: &mut Seat, roots: &[u32]) -> Result<(), Abandoned> {
 
 fn doublings(seat: &mut Seat, times: u32) -> Result<(), Abandoned> {
     (0..times).try_for_each(|_| seat.allreduce(AllreduceAlgorithm::Doubling))
+}
+
+/// Of operands of seven words, one more than a short one has.
+fn long_doublings(seat: &mut Seat, times: u32) -> Result<(), Abandoned> {
+    (0..times).try_for_each(|_| seat.allreduce_of::<7>(AllreduceAlgorithm::Doubling))
 }
 
 fn queue(seat: &mut Seat, roots: &[u32], bytes: usize) -> Result<(), Abandoned> {

@@ -95,9 +95,9 @@ impl Segment {
             }
             for round in 0..layout.rounds() {
                 word(Role::Round, layout.round(rank, round).offset());
-                for line in [false, true].map(|turn| layout.partial(rank, turn, round)) {
-                    word(Role::Partial, line.offset());
-                    extent(Layout::body(line, LINE_ROOM));
+                for turn in [false, true] {
+                    word(Role::Partial, layout.partial(rank, turn, round).offset());
+                    extent(layout.partial_body(rank, turn, round));
                 }
             }
             for line in 0..params.lines.into() {

@@ -125,14 +125,19 @@ impl Seat {
 
     /// Sums one `i64` per rank; checks the sum.
     pub fn allreduce(&mut self, algorithm: AllreduceAlgorithm) -> Result<(), Abandoned> {
+        self.allreduce_of::<1>(algorithm)
+    }
+
+    /// The same of so many equal `i64`.
+    pub fn allreduce_of<const WORDS: usize>(&mut self, algorithm: AllreduceAlgorithm) -> Result<(), Abandoned> {
         let operation = self.comm.member().operation() as i64 + 1;
         let term = |rank: Rank| operation * 100 + i64::from(rank);
-        let mut data = term(self.rank()).to_le_bytes();
-        let both = Data::bytes_mut(&mut data);
+        let mut data = [term(self.rank()).to_le_bytes(); WORDS];
+        let both = Data::bytes_mut(data.as_flattened_mut());
         let made = Call::Allreduce { send: both, receive: both, op: Op::SUM_I64, algorithm }.build(self.comm.member());
         self.call(made)?;
         let wanted: i64 = (0..self.size()).map(term).sum();
-        assert_eq!(i64::from_le_bytes(data), wanted, "model assertion: allreduce {operation}");
+        assert_eq!(data.map(i64::from_le_bytes), [wanted; WORDS], "model assertion: allreduce {operation}");
         Ok(())
     }
 

@@ -265,7 +265,8 @@ impl Promises {
         };
         let slot = index(self.layout.slot(rank, 0).offset(), self.layout.params().queue_fragment, self.slots());
         let line = || index(self.layout.line(rank, 0).offset(), LINE, self.lines());
-        let partial = || index(self.layout.partial(rank, false, 0).offset(), LINE, 2 * u64::from(self.layout.rounds()));
+        let partials = (self.layout.partial_stride(), 2 * u64::from(self.layout.rounds()));
+        let partial = || index(self.layout.partial(rank, false, 0).offset(), partials.0, partials.1);
         let mail = || {
             let holds = |(Mail { message, slot, .. }, pair): &(Mail, Pair)| {
                 let payload = pair.payload(*message, *slot);
@@ -483,6 +484,8 @@ impl Promises {
                     }
                     Ok(())
                 }
+                // Only its writer knows what is there.
+                Holds::Unpublished { writer } if writer == rank => Ok(()),
                 Holds::Nothing | Holds::Unpublished { .. } => Err(Breach::Nothing),
             };
         }

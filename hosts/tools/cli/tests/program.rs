@@ -71,7 +71,8 @@ fn bench_knows_every_collective_and_form_of_algorithm() {
 /// A communicator's bytes, as docs/reference/segment.md says: two pages, and per rank control lines, 64 lines, a queue.
 fn bytes_of(ranks: u64, queue: u64) -> u64 {
     let up = |bytes: u64| bytes.next_multiple_of(4096);
-    let control = up(128 * (5 + 3 * u64::from(ranks.next_power_of_two().trailing_zeros())));
+    let rounds = u64::from(ranks.next_power_of_two().trailing_zeros());
+    let control = up(128 * (5 + rounds) + 2 * rounds * (128 + 2048));
     2 * 4096 + ranks * (control + up(128 * 64) + queue)
 }
 

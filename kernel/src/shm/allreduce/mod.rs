@@ -2,5 +2,6 @@
 
 pub mod doubling;
 pub mod groups;
+pub mod long_doubling;
 pub mod posted;
 pub mod slices;

@@ -17,6 +17,7 @@ use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::{self, Argument, Error, Refusal};
 use unisono_kernel::op::Op;
+use unisono_kernel::region::layout::PARTIAL;
 use unisono_kernel::shm::allreduce;
 use unisono_kernel::table::{Choice, Over};
 use unisono_posix::{Joined, Posix};
@@ -190,14 +191,16 @@ impl Subject {
         if doubles && !bytes.is_multiple_of(8) {
             return Err(Failure::Words(format!("bytes is {bytes}: a reduction of f64 takes multiples of 8")));
         }
-        let in_lines = matches!(
-            kind,
-            Kind::Allreduce(AllreduceAlgorithm::Posted | AllreduceAlgorithm::Doubling)
-                | Kind::Sides(Sides::Reduce(ReduceAlgorithm::Tree), _)
-                | Kind::Sides(Sides::Scan(ScanAlgorithm::Doubling) | Sides::Exscan(ScanAlgorithm::Doubling), _)
-        );
-        if in_lines && bytes > allreduce::posted::MOST {
-            let most = allreduce::posted::MOST;
+        let most = match kind {
+            Kind::Allreduce(AllreduceAlgorithm::Posted)
+            | Kind::Sides(Sides::Reduce(ReduceAlgorithm::Tree), _)
+            | Kind::Sides(Sides::Scan(ScanAlgorithm::Doubling) | Sides::Exscan(ScanAlgorithm::Doubling), _) => {
+                allreduce::posted::MOST
+            }
+            Kind::Allreduce(AllreduceAlgorithm::Doubling) => PARTIAL,
+            _ => u64::MAX,
+        };
+        if bytes > most {
             return Err(Failure::Words(format!("bytes is {bytes}: lines take {most} at most")));
         }
         let default = default.is_some_and(|default| kind.is(default));

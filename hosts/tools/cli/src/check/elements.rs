@@ -13,9 +13,10 @@ const BYTES: usize = 1040;
 /// Bytes of an operand that fits a posted line.
 const FEW: usize = 48;
 
-const ALGORITHMS: [(AllreduceAlgorithm, &str, usize); 5] = [
+const ALGORITHMS: [(AllreduceAlgorithm, &str, usize); 6] = [
     (AllreduceAlgorithm::Posted, "posted", FEW),
     (AllreduceAlgorithm::Doubling, "doubling", FEW),
+    (AllreduceAlgorithm::Doubling, "doubling", BYTES),
     (AllreduceAlgorithm::Exchange, "exchange", BYTES),
     (AllreduceAlgorithm::Slices, "slices", BYTES),
     (AllreduceAlgorithm::Groups, "groups", BYTES),

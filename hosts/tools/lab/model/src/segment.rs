@@ -132,7 +132,8 @@ impl Machine {
             }
             Choice::Allreduce(AllreduceAlgorithm::Posted) => all + others * m * fold,
             Choice::Allreduce(AllreduceAlgorithm::Doubling) => {
-                Barrier::Butterfly.time(&logp, ranks, Logs::Rounds)? + f64::from(ranks.ilog2()) * m * fold
+                let each = m * fold + 2.0 * copied * t;
+                Barrier::Butterfly.time(&logp, ranks, Logs::Rounds)? + f64::from(ranks.ilog2()) * each
             }
             Choice::Allreduce(AllreduceAlgorithm::Slices | AllreduceAlgorithm::Groups) => {
                 2.0 * all + 2.0 * m * t + others / f64::from(ranks) * m * fold
