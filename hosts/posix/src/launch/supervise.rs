@@ -12,6 +12,8 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 use unisono_kernel::Rank;
 
+/// A rank that was killed is the first failure if its end is found so long after another one's.
+const SOON: Duration = Duration::from_millis(50);
 /// How long a rank that has closed its connection may take to end, so that its exit status is reported instead.
 const HANG_UP: Duration = Duration::from_millis(100);
 /// Time between two looks at processes that have no descriptor.
@@ -36,8 +38,13 @@ pub(super) fn supervise(
         let pidfd = sys::pidfd_open(child.id()).ok();
         Process { child, pidfd, exit: None, hung_up: None }
     };
-    let mut job =
-        Job { processes: children.into_iter().map(process).collect(), first: None, killed: Vec::new(), deadline: None };
+    let mut job = Job {
+        processes: children.into_iter().map(process).collect(),
+        first: None,
+        failed: None,
+        killed: Vec::new(),
+        deadline: None,
+    };
     while job.processes.iter().any(|process| process.exit.is_none()) {
         let heard = match listen(&service, &job, stop) {
             Ok(heard) => heard,
@@ -91,6 +98,8 @@ fn listen(service: &Service, job: &Job, stop: &UnixStream) -> io::Result<Vec<Sou
 struct Job {
     processes: Vec<Process>,
     first: Option<Rank>,
+    /// When the first failure was found.
+    failed: Option<Instant>,
     killed: Vec<Rank>,
     /// When the processes that still run are killed.
     deadline: Option<Instant>,
@@ -120,14 +129,21 @@ impl Job {
     /// Takes the exit status of processes that have ended, and finds the first that failed.
     ///
     /// One look may find a rank that was killed together with ranks that failed because of it: then the killed one was
-    /// first. It may have ended just after this look passed it, so look twice.
+    /// first. So it was if it is found [`SOON`] after them: others notice that its memory is gone before it has ended.
     fn take_exits(&mut self, now: Instant, grace: Duration) {
-        let mut bad = self.look();
-        if !bad.is_empty() && self.first.is_none() {
-            bad.extend(self.look());
-            let killed = bad.iter().find(|(_, exit)| matches!(exit, Exit::Signal(_)));
-            self.first = killed.or(bad.first()).map(|&(rank, _)| rank);
+        let bad = self.look();
+        if bad.is_empty() {
+            return;
+        }
+        let begin = *self.failed.get_or_insert(now);
+        if self.first.is_none() {
             self.deadline = now.checked_add(grace);
+        }
+        let first = self.first.and_then(|rank| self.processes.get(rank as usize)?.exit);
+        let signalled = |exit: Option<Exit>| matches!(exit, Some(Exit::Signal(_)));
+        if self.killed.is_empty() && !signalled(first) && now.saturating_duration_since(begin) <= SOON {
+            let killed = bad.iter().find(|(_, exit)| signalled(Some(*exit))).map(|&(rank, _)| rank);
+            self.first = killed.or(self.first).or(bad.first().map(|&(rank, _)| rank));
         }
     }
 
