@@ -49,14 +49,15 @@ pub struct Doubling<'a> {
     op: Op,
     count: u64,
     core: Core,
-    /// In a scan or an exscan, the fold of what was heard from lower ranks; `None`: nothing yet.
+    /// The fold of all operands so far lies in the member's scratch. In a scan or an exscan, here is the fold of what was heard
+    /// from lower ranks; `None`: nothing yet.
     below: Option<[u64; WORDS]>,
     state: State,
 }
 
-/// The fold of the operands so far lies in the member's scratch.
+/// Where a process is, with operands of any length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum State {
+pub(super) enum State {
     Enter,
     /// The partner outside gives its operand.
     Join,

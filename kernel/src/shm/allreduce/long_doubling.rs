@@ -10,6 +10,7 @@
 //! Among p ranks it takes ⌊log2 p⌋ rounds of one transfer, where [groups](super::groups) take four rounds in which each rank reads
 //! what many have posted. But each rank reads and folds ⌊log2 p⌋ operands, not two: long ones are better shared.
 
+use super::doubling::State;
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
@@ -38,23 +39,6 @@ pub struct Doubling<'a> {
     op: Op,
     core: Core,
     state: State,
-}
-
-/// The fold of the operands so far lies in `receive`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum State {
-    Enter,
-    /// The partner outside gives its operand.
-    Join,
-    Post {
-        round: u32,
-    },
-    Meet {
-        round: u32,
-    },
-    /// The partner inside gives the result.
-    Wait,
-    Done,
 }
 
 impl<'a> Doubling<'a> {
