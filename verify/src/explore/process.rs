@@ -12,7 +12,7 @@ use super::access::Access;
 use super::hash::Table;
 use super::tape::{Probes, Tape};
 use std::fmt::Debug;
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use unisono_kernel::Rank;
 use unisono_kernel::error::Refusal;
@@ -98,12 +98,36 @@ pub(crate) type Awaited = (usize, WaitSet);
 /// A position, by number.
 pub(crate) type Position = u32;
 
+/// A process at the start of a poll, and its number: equal ones have the same.
+#[derive(Clone, Debug)]
+struct Start<B> {
+    body: Rc<B>,
+    number: u32,
+}
+
 /// The parts of a position.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 struct Local<B> {
-    body: B,
+    start: Start<B>,
     log: Vec<u64>,
     awaits: Vec<Awaited>,
+}
+
+impl<B> PartialEq for Local<B> {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |local: &Self| local.start.number;
+        key(self) == key(other) && self.log == other.log && self.awaits == other.awaits
+    }
+}
+
+impl<B> Eq for Local<B> {}
+
+impl<B> Hash for Local<B> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.start.number.hash(state);
+        self.log.hash(state);
+        self.awaits.hash(state);
+    }
 }
 
 /// What follows after a position.
@@ -127,7 +151,7 @@ pub(crate) struct Node<B> {
 impl<B> Node<B> {
     /// The process at the start of the poll.
     pub(crate) fn body(&self) -> &B {
-        &self.local.body
+        &self.local.start.body
     }
 
     /// The events for which the last poll waits, if no access came after it.
@@ -153,6 +177,7 @@ pub(crate) struct Processes<'p, M: Model> {
     tape: Rc<Tape>,
     probes: Vec<Probes>,
     nodes: Vec<Node<M::Body>>,
+    starts: Table<Rc<M::Body>, u32>,
     positions: Table<Rc<Local<M::Body>>, Position>,
     edges: Table<(Position, u64), Position>,
 }
@@ -168,14 +193,25 @@ impl<'p, M: Model> Processes<'p, M> {
             probes
         });
         let probes = segments.collect();
-        let (nodes, positions, edges) = (Vec::new(), Table::default(), Table::default());
-        Self { model, tape, probes, nodes, positions, edges }
+        let (nodes, starts, positions) = (Vec::new(), Table::default(), Table::default());
+        Self { model, tape, probes, nodes, starts, positions, edges: Table::default() }
     }
 
     /// A rank's first position.
     pub(crate) fn start(&mut self, rank: Rank) -> Result<Position, Refusal> {
         let body = self.model.start(rank)?;
-        Ok(self.settle(Local { body, log: Vec::new(), awaits: Vec::new() }))
+        let start = self.begin(body);
+        Ok(self.settle(Local { start, log: Vec::new(), awaits: Vec::new() }))
+    }
+
+    /// A process at the start of a poll. A poll has many positions, and its body is large: it is compared once.
+    fn begin(&mut self, body: M::Body) -> Start<M::Body> {
+        if let Some((body, &number)) = self.starts.get_key_value(&body) {
+            return Start { body: Rc::clone(body), number };
+        }
+        let (body, number) = (Rc::new(body), self.starts.len() as u32);
+        self.starts.insert(Rc::clone(&body), number);
+        Start { body, number }
     }
 
     /// The facts about a position.
@@ -204,16 +240,16 @@ impl<'p, M: Model> Processes<'p, M> {
 
     /// Polls along the log until the next access is known.
     fn settle(&mut self, mut local: Local<M::Body>) -> Position {
-        while !self.model.is_finished(&local.body) {
+        while !self.model.is_finished(&local.start.body) {
             self.tape.rewind(&local.log);
-            let mut body = local.body.clone();
+            let mut body = M::Body::clone(&local.start.body);
             let turn = self.model.poll(&mut body, &self.probes);
             if let Some(access) = self.tape.next() {
                 return self.intern(local, Next::Access(access));
             }
             let looked = !local.log.is_empty();
             local.log.clear();
-            local.body = body;
+            local.start = self.begin(body);
             match turn {
                 Ok(Turn::Waits(awaits)) if looked => local.awaits = awaits,
                 Ok(Turn::Waits(_)) => return self.intern(local, Next::Failed("waits without a look".into())),
