@@ -1,8 +1,6 @@
 //! Nonblocking operations: several requests of one process in flight, which complete in the order of their start.
 
-mod common;
-
-use common::{bounded, refusal};
+use crate::common::{bounded, refusal};
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::blocks::Blocks;

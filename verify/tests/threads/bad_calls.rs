@@ -1,9 +1,7 @@
 //! Calls with bad arguments: every rank gets an error that names argument, value and bound, at the call or at the
 //! next one, and no rank hangs. (A refusal poisons the communicator for good.)
 
-mod common;
-
-use common::{bounded, refusal};
+use crate::common::{bounded, refusal};
 use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Communicator;

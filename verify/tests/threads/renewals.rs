@@ -1,13 +1,9 @@
 //! Random programs with refused arguments: every rank's error names the rank, the argument, its value and its bound.
 //! All renew the communicator, agree where to go on, and go on; the results on it are right.
 
-mod common;
-#[path = "forms/family.rs"]
-mod family;
-
-use common::{bounded, refusal};
+use crate::common::{bounded, refusal};
+use crate::family::{Family, Memory};
 use core::ffi::c_void;
-use family::{Family, Memory};
 use proptest::prelude::*;
 use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::call::Call;

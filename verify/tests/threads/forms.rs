@@ -1,12 +1,8 @@
 //! Every collective in every form between threads, compared with the results that MPI defines; several in flight on two
 //! communicators, started in any interleaving; requests that are misused.
 
-mod common;
-#[path = "forms/family.rs"]
-mod family;
-
-use common::{bounded, refusal};
-use family::{Family, Memory};
+use crate::common::{bounded, refusal};
+use crate::family::{Family, Memory};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

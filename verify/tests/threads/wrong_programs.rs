@@ -1,9 +1,7 @@
 //! Programs that are wrong: ranks that call different collectives, operations that unwind. Every rank gets an error,
 //! and none hangs.
 
-mod common;
-
-use common::{bounded, refusal};
+use crate::common::{bounded, refusal};
 use core::ffi::c_void;
 use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;

@@ -1,0 +1,8 @@
+//! Communicators between threads. One binary, since each of these files needs the same machines compiled.
+
+mod barriers;
+mod blocking;
+mod ends;
+mod lent;
+mod members;
+mod starts;
