@@ -220,7 +220,7 @@ pub(crate) unsafe fn create(
 unsafe fn complete(
     request: *mut *mut Request,
     once: bool,
-    mut advance: impl FnMut(&mut State) -> Result<(), Error>,
+    advance: impl FnMut(&mut State) -> Result<(), Error>,
 ) -> Result<bool, Failure> {
     // SAFETY: the caller's promise.
     let own = unsafe { read(request) }?;
@@ -229,6 +229,43 @@ unsafe fn complete(
     }
     // SAFETY: the caller's promise; not null.
     let mut claim = unsafe { claim(own) }?;
+    // SAFETY: the caller's promise.
+    unsafe { complete_claimed(request, own, &mut claim, once, advance) }
+}
+
+/// As [`unisono_test`], for a host whose threads move the requests of all of them: while another call uses the communicator, the
+/// request counts as not complete, and a call that begins meanwhile waits for the end of this one.
+///
+/// # Errors
+/// The failure of the operation; the request is freed then, too.
+///
+/// # Safety
+/// See the [module](self).
+pub unsafe fn test_beside_calls(request: *mut *mut Request) -> Result<bool, Failure> {
+    // SAFETY: the caller's promise.
+    let own = unsafe { read(request) }?;
+    if own.is_null() {
+        return Ok(true);
+    }
+    // SAFETY: the caller's promise. The field never changes.
+    let comm = unsafe { (*own).comm };
+    // SAFETY: the caller's promise: a communicator is not freed before its requests.
+    let Some(mut claim) = Claim::for_progress(unsafe { &*comm }) else { return Ok(false) };
+    // SAFETY: the caller's promise.
+    unsafe { complete_claimed(request, own, &mut claim, true, State::progress) }
+}
+
+/// [`complete`] for `own`, the request at `request`, under the claim of its communicator.
+///
+/// # Safety
+/// See the [module](self).
+unsafe fn complete_claimed(
+    request: *mut *mut Request,
+    own: *mut Request,
+    claim: &mut Claim<'_>,
+    once: bool,
+    mut advance: impl FnMut(&mut State) -> Result<(), Error>,
+) -> Result<bool, Failure> {
     let state = claim.state();
     // SAFETY: not freed, and used only under the claim.
     let is_active = || unsafe { (*own).active };

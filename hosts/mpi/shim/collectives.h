@@ -26,12 +26,14 @@ INLINE enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
     if (__builtin_expect(shim_thread()->inside, 0)) return to_underlying(REASON_REENTRANT);
     const struct shim_comm *on = shim_find_again(comm);
     if (__builtin_expect(!on, 0)) {
+        /* The first use waits for other ranks. All ranks find none here, or none does: blocking collectives have an order. */
+        if (c->request) return to_underlying(REASON_UNATTACHED);
         int code = MPI_SUCCESS;
         on = shim_attach(comm, &code);
         c->code = code;
         if (!on) return ROUTE_FAILED;
     }
-    if (!on->comm && !on->levels) return to_underlying(on->reason);
+    if (!on->comm && (!on->levels || c->request)) return to_underlying(on->reason);
     c->collective = collective, c->comm = comm, c->on = on;
     c->send.blocks = c->receive.blocks = 0;
     c->send.shape = c->receive.shape = &shim_nothing;
@@ -169,6 +171,7 @@ INLINE enum shim_route fold(struct shim_call *c, const void *send, int64_t sent,
     if (!right || !lay_out_shaped(&c->receive, row(receive, received, type), receives ? 1 : 0, SLOT_RECEIVE))
         return to_underlying(REASON_ARGUMENTS);
     if (__builtin_expect(!c->operation, 0)) {
+        if (c->request) return to_underlying(REASON_OPERATION);
         enum shim_reason reason = shim_user(op, type, c->send.shape, c->on->comm);
         c->operation = &shim_thread()->user.folds, c->element = UNISONO_OPAQUE(c->send.shape->bytes);
         return reason == REASON_NONE ? ROUTE_TAKEN : to_underlying(reason);
@@ -371,6 +374,7 @@ INLINE int input(const struct shim_call *c) {
  * that are declared here.
  */
 #define unisono_alltoallw unisono_alltoallv /* the lists are in bytes, whatever the types */
+#define unisono_ialltoallw unisono_ialltoallv
 #define unisono_mpi_levels_alltoallw unisono_mpi_levels_alltoallv
 INLINE int call(const struct shim_call *c) {
     unisono_comm *segment = c->on->comm;
@@ -383,6 +387,7 @@ INLINE int call(const struct shim_call *c) {
     switch (c->collective) {
 #define COLLECTIVE(NUMBER, Name, name, plan, parts, ...)                                                               \
     case NUMBER:                                                                                                       \
+        if (c->request) return unisono_i##name(segment, ##__VA_ARGS__, c->request);                                    \
         return __builtin_expect(segment != NULL, 1) ? unisono_##name(segment, ##__VA_ARGS__)                           \
                                                     : unisono_mpi_levels_##name(levels, ##__VA_ARGS__);
 #include "collectives.def"
@@ -426,12 +431,14 @@ enum { PROGRESSING = 64, LOOKING = 8, LONG = 4096 };
  * it receives. */
 INLINE void count(const struct shim_call *c, int error) {
     struct shim_thread *self = shim_thread();
-    int ran = error ? UNISONO_ALGORITHM_NONE : c->on->comm ? unisono_ran(c->on->comm) : SHIM_TWO_LEVELS;
+    bool starts = c->request;
+    int number = starts ? SHIM_STARTED(c->collective) : (int)c->collective;
+    int ran = error ? UNISONO_ALGORITHM_NONE : starts ? SHIM_NONBLOCKING : c->on->comm ? unisono_ran(c->on->comm) : SHIM_TWO_LEVELS;
     uint64_t bytes = c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0;
-    if (__builtin_expect(++self->ended % LOOKING == 0 || bytes >= LONG, 0))
+    if (!starts && __builtin_expect(++self->ended % LOOKING == 0 || bytes >= LONG, 0))
         self->ended % PROGRESSING ? shim_progress_in_time(false) : shim_progress_now();
-    shim_add(&self->calls[c->collective][ran], 1);
-    shim_add(&self->bytes[c->collective], bytes);
+    shim_add(&self->calls[number][ran], 1);
+    shim_add(&self->bytes[number], bytes);
 }
 
 /* Runs a call that was taken over. Returns MPI_SUCCESS, or MPI's error class after raising the error. */
@@ -453,8 +460,5 @@ INLINE int run(struct shim_call *c) {
     if ((s->blocks && s->staged) || (r->blocks && r->staged)) shim_trim();
     return error ? shim_raise(c->comm, c->collective, error) : MPI_SUCCESS;
 }
-
-/* The same, not for one collective alone. */
-SELDOM int run_any(struct shim_call *c) { return run(c); }
 
 #endif

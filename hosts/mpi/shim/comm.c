@@ -123,7 +123,7 @@ static int deleted(MPI_Comm comm, int key, void *value, void *extra) {
     unisono_mpi_levels *levels = entry->levels;
     entry->lease = NULL, entry->comm = NULL, entry->levels = NULL;
     give_up(entry);
-    unisono_mpi_release(lease);
+    if (!shim_keeps_lease(lease)) unisono_mpi_release(lease);
     unisono_mpi_levels_release(levels);
     return MPI_SUCCESS;
 }

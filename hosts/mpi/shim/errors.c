@@ -21,11 +21,11 @@ static int class_of(int error) {
     }
 }
 
-int shim_raise(MPI_Comm comm, enum shim_collective collective, int error) {
+int shim_raise(MPI_Comm comm, int call, int error) {
     /* MPI's error text has only the class, so the cause is printed here. */
     char text[256] = "";
     unisono_last_error(text, sizeof text);
-    fprintf(stderr, "unisono: %s: %s%s%s\n", shim_names[collective], unisono_strerror(error), *text ? ": " : "", text);
+    fprintf(stderr, "unisono: %s: %s%s%s\n", shim_names[call], unisono_strerror(error), *text ? ": " : "", text);
     PMPI_Comm_call_errhandler(comm, class_of(error));
     return class_of(error);
 }

@@ -2,6 +2,9 @@
 #include "collectives.h"
 #include "verify.h"
 
+/* Not for one collective alone. */
+SELDOM int run_any(struct shim_call *c) { return run(c); }
+
 /*
  * Defines the function that replaces MPI_Bcast, or MPI_Bcast_c ... It plans the call, then runs it or passes it
  * unchanged to the MPI. `verified`: whether the result is compared with the MPI's.
@@ -12,6 +15,7 @@
         typedef int function(SHIM_PARTS(parts, _C));                                                                   \
         function *underlying = (function *)SHIM_ONCE(shim_function, "P" SHIM_TEXT(SHIM_NAME(MPI_##Name)));             \
         struct shim_call c;                                                                                            \
+        c.request = NULL;                                                                                              \
         enum shim_route route = plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN));                                \
         if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES));                                   \
         if (route == ROUTE_FAILED) return c.code;                                                                      \
@@ -24,6 +28,22 @@
         return code;                                                                                                   \
     }
 
+/* The same for MPI_Ibcast, or MPI_Ibcast_c ... */
+#define EXPORT_STARTED(NUMBER, Name, name, plan, parts, ...)                                                           \
+    int SHIM_NAME(shim_export_i##name)(SHIM_PARTS(parts, _C), void *request)                                           \
+        __asm__(SHIM_TEXT(SHIM_NAME(MPI_I##name)));                                                                    \
+    int SHIM_NAME(shim_export_i##name)(SHIM_PARTS(parts, _C), void *request) {                                         \
+        typedef int function(SHIM_PARTS(parts, _C), void *);                                                           \
+        function *underlying = (function *)SHIM_ONCE(shim_function, "P" SHIM_TEXT(SHIM_NAME(MPI_I##name)));            \
+        static unisono_request *any;                                                                                   \
+        struct shim_call c;                                                                                            \
+        c.request = &any;                                                                                              \
+        enum shim_route route = request ? plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN)) : ROUTE_UNDERLYING;        \
+        if (route == ROUTE_TAKEN && !shim_may_start()) route = to_underlying(REASON_REQUESTS);                         \
+        if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES), request);                          \
+        return route == ROUTE_FAILED ? c.code : shim_start(c, request);                                                \
+    }
+
 #define SHIM_TEXT(name) SHIM_TEXT_OF(name)
 #define SHIM_TEXT_OF(name) #name
 
@@ -31,8 +51,8 @@
 #define SHIM_DISPLACEMENT int
 #define SHIM_NAME(name) name
 #define SHIM_WIDE false
-#define COLLECTIVE(...) EXPORT(verify_on, __VA_ARGS__)
-#define COLLECTIVE_WITHOUT_DATA(...) EXPORT(false, __VA_ARGS__)
+#define COLLECTIVE(...) EXPORT(verify_on, __VA_ARGS__) EXPORT_STARTED(__VA_ARGS__)
+#define COLLECTIVE_WITHOUT_DATA(...) EXPORT(false, __VA_ARGS__) EXPORT_STARTED(__VA_ARGS__)
 #include "collectives.def"
 
 /* MPI 4: counts of 64 bits. */
@@ -46,7 +66,7 @@ _Static_assert(sizeof(MPI_Count) == sizeof(int64_t) && sizeof(MPI_Aint) == sizeo
 #define SHIM_DISPLACEMENT MPI_Aint
 #define SHIM_NAME(name) name##_c
 #define SHIM_WIDE true
-#define COLLECTIVE(...) EXPORT(verify_on, __VA_ARGS__)
+#define COLLECTIVE(...) EXPORT(verify_on, __VA_ARGS__) EXPORT_STARTED(__VA_ARGS__)
 #define COLLECTIVE_WITHOUT_DATA(...)
 #include "collectives.def"
 #endif

@@ -87,13 +87,33 @@ LIFE(finalize, FINALIZE, Finalize, (ints error), (error), MPI_Finalize())
 #define CALL(NUMBER, Name, name, plan, parts, ...)                                                                     \
     TAKEN(name, NUMBER, Name, (SHIM_PARTS(parts, _FORTRAN), ints error), (SHIM_PARTS(parts, _NAMES), error),           \
           MPI_##Name(SHIM_PARTS(parts, _IN_C)))
+/* And their nonblocking forms. */
+#define START(NUMBER, Name, name, plan, parts, ...)                                                                    \
+    TAKEN(i##name, I##NUMBER, I##name, (SHIM_PARTS(parts, _FORTRAN), ints request, ints error),                        \
+          (SHIM_PARTS(parts, _NAMES), request, error), ({                                                              \
+              MPI_Request own_;                                                                                        \
+              int code_ = MPI_I##name(SHIM_PARTS(parts, _IN_C), &own_);                                                \
+              if (code_ == MPI_SUCCESS) *request = PMPI_Request_c2f(own_);                                             \
+              code_;                                                                                                   \
+          }))
+#define BOTH(...) CALL(__VA_ARGS__) START(__VA_ARGS__)
 #ifdef OPEN_MPI
-#define COLLECTIVE CALL
+#define COLLECTIVE BOTH
 #else
 #define COLLECTIVE(...)
-#define COLLECTIVE_WITHOUT_DATA CALL
+#define COLLECTIVE_WITHOUT_DATA BOTH
 #endif
 #include "collectives.def"
+
+#if !defined OPEN_MPI && !defined SMPI_H
+/* As MPI_Request_get_status (requests.c). */
+void mpi_request_get_status_f08_(void *request, ints flag, void *status, ints error);
+void mpi_request_get_status_f08_(void *request, ints flag, void *status, ints error) {
+    void (*underlying)(void *, ints, void *, ints) = SHIM_ONCE(next, "mpi_request_get_status_f08_");
+    shim_move_requests();
+    underlying(request, flag, status, error);
+}
+#endif
 
 /* Memory. MPICH's wrappers call the shim's functions. */
 #ifdef OPEN_MPI

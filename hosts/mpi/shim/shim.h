@@ -90,8 +90,11 @@ bool shim_is_foreign(void);
 #define PMPI_Request_free SHIM_FUNCTION(PMPI_Request_free)
 #define PMPI_Request_get_status SHIM_FUNCTION(PMPI_Request_get_status)
 #define PMPI_Sendrecv SHIM_FUNCTION(PMPI_Sendrecv)
+#define PMPI_Status_set_cancelled SHIM_FUNCTION(PMPI_Status_set_cancelled)
+#define PMPI_Status_set_elements SHIM_FUNCTION(PMPI_Status_set_elements)
 #define PMPI_Test SHIM_FUNCTION(PMPI_Test)
 #define PMPI_Type_commit SHIM_FUNCTION(PMPI_Type_commit)
+#define PMPI_Type_contiguous SHIM_FUNCTION(PMPI_Type_contiguous)
 #define PMPI_Type_create_hindexed SHIM_FUNCTION(PMPI_Type_create_hindexed)
 #define PMPI_Type_create_keyval SHIM_FUNCTION(PMPI_Type_create_keyval)
 #define PMPI_Type_free SHIM_FUNCTION(PMPI_Type_free)
@@ -121,6 +124,7 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_f2c SHIM_FUNCTION(PMPI_Comm_f2c)
 #define PMPI_Info_f2c SHIM_FUNCTION(PMPI_Info_f2c)
 #define PMPI_Op_f2c SHIM_FUNCTION(PMPI_Op_f2c)
+#define PMPI_Request_c2f SHIM_FUNCTION(PMPI_Request_c2f)
 #define PMPI_Type_f2c SHIM_FUNCTION(PMPI_Type_f2c)
 #define PMPI_Win_c2f SHIM_FUNCTION(PMPI_Win_c2f)
 #define PMPI_Win_f2c SHIM_FUNCTION(PMPI_Win_f2c)
@@ -170,8 +174,11 @@ extern MPI_Comm shim_private;
 enum shim_collective { /* BARRIER, BCAST ... */
 #define COLLECTIVE(NUMBER, ...) NUMBER,
 #include "collectives.def"
-    COLLECTIVES
+    COLLECTIVES,
+    SHIM_CALLS = 2 * COLLECTIVES
 };
+/* The number of the nonblocking form. */
+#define SHIM_STARTED(collective) ((int)COLLECTIVES + (int)(collective))
 
 /* Why a call goes to the MPI; the first reasons are those of unisono_mpi.h. */
 enum shim_reason {
@@ -190,6 +197,8 @@ enum shim_reason {
     REASON_ARGUMENTS,         /* this rank's arguments are wrong: the MPI raises the error */
     REASON_DEVICE,            /* UNISONO_DEVICE=mpi, and the MPI knows devices */
     REASON_FREED,             /* the communicator is being freed: called by the program's delete callback */
+    REASON_UNATTACHED,        /* nonblocking, and no blocking collective came before it on the communicator */
+    REASON_REQUESTS,          /* nonblocking, and the MPI has no way to know requests of ours */
     REASONS
 };
 
@@ -203,9 +212,14 @@ enum shim_slot {
     SLOT_RECEIVE_SHAPES,
     SLOT_SEND_TYPES, /* handles that Fortran passed, in C */
     SLOT_RECEIVE_TYPES,
-    SLOT_LEFT, /* operands of the program's operation, unpacked */
+    SLOTS_OF_A_CALL,
+    SLOT_LEFT = SLOTS_OF_A_CALL, /* operands of the program's operation, unpacked */
     SLOT_RIGHT,
     SLOTS
+};
+struct shim_memory {
+    void *at;
+    size_t bytes;
 };
 
 /* A communicator that a thread is freeing, on the stack of MPI_Comm_free. A delete callback may free another one:
@@ -215,8 +229,9 @@ struct shim_freed {
     struct shim_freed *outer;
 };
 
-/* The algorithms of unisono.h, in one segment; and one more: segments in the nodes, and messages between them. */
-enum { SHIM_TWO_LEVELS = UNISONO_ALGORITHM_GROUPS + 1, SHIM_ALGORITHMS };
+/* The algorithms of unisono.h, in one segment; and two more: segments in the nodes, and messages between them; any algorithm of a
+ * nonblocking call. */
+enum { SHIM_TWO_LEVELS = UNISONO_ALGORITHM_GROUPS + 1, SHIM_NONBLOCKING, SHIM_ALGORITHMS };
 
 struct shim_shape {
     uint64_t bytes;      /* of an element, without holes */
@@ -248,12 +263,9 @@ struct shim_thread {
     struct shim_shape derived[2]; /* those of the sides of a call whose types are not predefined */
     struct shim_user user;
     struct shim_freed *freeing;
-    struct {
-        void *at;
-        size_t bytes;
-    } slots[SLOTS];
+    struct shim_memory slots[SLOTS];
     /* Only the thread itself writes these, by relaxed atomics. */
-    uint64_t calls[COLLECTIVES][SHIM_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed, progressed;
+    uint64_t calls[SHIM_CALLS][SHIM_ALGORITHMS], bytes[SHIM_CALLS], reasons[REASONS], packed, progressed;
     struct shim_thread *next;
     bool idle;
 };
@@ -283,11 +295,14 @@ static inline struct shim_shape *shim_shapes(enum shim_slot side, int blocks) {
 }
 /* Frees the calling thread's large buffers. */
 void shim_trim(void);
+/* Takes the thread's buffers of a call, which another call would write; and gives them back, to any thread. */
+void shim_take_memory(struct shim_memory kept[SLOTS_OF_A_CALL]);
+void shim_give_back(struct shim_memory kept[SLOTS_OF_A_CALL]);
 
 /* Prints the sums over all ranks on stderr; collective. */
 void shim_print_stats(void);
 
-extern const char *const shim_names[COLLECTIVES]; /* "MPI_Bcast" */
+extern const char *const shim_names[SHIM_CALLS]; /* "MPI_Bcast" */
 
 /* ---- Communicators (comm.c) ------------------------------------------------------------------------- */
 
@@ -394,8 +409,9 @@ bool shim_copy(void *to, void *from, uint64_t count, MPI_Datatype type, const st
 
 /* ---- Errors (errors.c) ------------------------------------------------------------------------------ */
 
-/* Raises an error of unisono.h in the communicator's error handler; returns MPI's error class. */
-int shim_raise(MPI_Comm comm, enum shim_collective collective, int error);
+/* Raises an error of unisono.h in the communicator's error handler; returns MPI's error class. `call`: a collective's number, or
+ * that of its nonblocking form. */
+int shim_raise(MPI_Comm comm, int call, int error);
 
 /* ---- Calls (collectives.c) --------------------------------------------------------------------------- */
 
@@ -462,6 +478,7 @@ struct shim_call {
     bool folds; /* is it a reduction? */
     MPI_Op op;
     const unisono_op *operation;
+    unisono_request **request; /* of a nonblocking call: where its request is written; null: it is blocking */
     int element;      /* unisono.h's datatype; below 0: packed elements, for the program's own operation */
     int64_t own;      /* of a fold by blocks, the elements of this rank's. The input has all blocks, also in place. */
     uint64_t *counts; /* those of all ranks' blocks, where they differ; null: no memory */
@@ -472,6 +489,17 @@ struct shim_call {
 static inline bool shim_broadcasts(const struct shim_call *c) {
     return c->collective == BCAST && c->on->rank == c->root;
 }
+
+/* ---- Nonblocking calls (requests.c) ------------------------------------------------------------------- */
+
+/* Has the MPI a way to know requests of ours? */
+bool shim_may_start(void);
+/* Starts a call, and writes the MPI's request to `request`. As MPI_Ibcast, it returns MPI_SUCCESS, or the error that it has raised. */
+int shim_start(struct shim_call call, MPI_Request *request);
+/* Moves all collectives that were started. */
+void shim_move_requests(void);
+/* Does a nonblocking collective still need the lease? Then it releases it. */
+bool shim_keeps_lease(const unisono_mpi_lease *lease);
 
 /* What an exported function does with a call. */
 enum shim_route {

@@ -6,8 +6,8 @@
 
 #include "verify.h"
 
-const char *const shim_names[COLLECTIVES] = {
-#define COLLECTIVE(NUMBER, Name, ...) [NUMBER] = "MPI_" #Name,
+const char *const shim_names[SHIM_CALLS] = {
+#define COLLECTIVE(NUMBER, Name, name, ...) [NUMBER] = "MPI_" #Name, [SHIM_STARTED(NUMBER)] = "MPI_I" #name,
 #include "collectives.def"
 };
 
@@ -27,6 +27,8 @@ static const char *const reasons[REASONS] = {
     [REASON_ARGUMENTS] = "arguments",
     [REASON_DEVICE] = "device",
     [REASON_FREED] = "freed",
+    [REASON_UNATTACHED] = "unattached",
+    [REASON_REQUESTS] = "requests",
 };
 
 /* ---- Threads --------------------------------------------------------------------------------------------- */
@@ -73,8 +75,10 @@ void *shim_buffer(enum shim_slot slot, size_t bytes) {
     return t->slots[slot].at;
 }
 
+/* Bytes of the largest buffer that a thread keeps. */
+enum { KEPT = 16 << 20 };
+
 void shim_trim(void) {
-    enum { KEPT = 16 << 20 };
     struct shim_thread *t = shim_thread();
     for (int slot = 0; slot < SLOTS; slot++) {
         if (t->slots[slot].bytes <= KEPT) continue;
@@ -83,15 +87,29 @@ void shim_trim(void) {
     }
 }
 
+void shim_take_memory(struct shim_memory kept[SLOTS_OF_A_CALL]) {
+    struct shim_thread *t = shim_thread();
+    for (int slot = 0; slot < SLOTS_OF_A_CALL; slot++) kept[slot] = t->slots[slot], t->slots[slot] = (struct shim_memory){0};
+}
+
+void shim_give_back(struct shim_memory kept[SLOTS_OF_A_CALL]) {
+    struct shim_thread *t = shim_thread();
+    for (int slot = 0; slot < SLOTS_OF_A_CALL; slot++) {
+        if (t->slots[slot].at || kept[slot].bytes > KEPT) free(kept[slot].at);
+        else t->slots[slot] = kept[slot];
+    }
+}
+
 /* ---- Sums --------------------------------------------------------------------------------------------------- */
 
 static const char *name_of(int algorithm) {
     if (algorithm == SHIM_TWO_LEVELS) return "two levels";
+    if (algorithm == SHIM_NONBLOCKING) return "nonblocking";
     return algorithm == UNISONO_ALGORITHM_NONE ? "failed" : unisono_algorithm_name(algorithm);
 }
 
 struct sums {
-    uint64_t calls[COLLECTIVES][SHIM_ALGORITHMS], bytes[COLLECTIVES], reasons[REASONS], packed, progressed, verified;
+    uint64_t calls[SHIM_CALLS][SHIM_ALGORITHMS], bytes[SHIM_CALLS], reasons[REASONS], packed, progressed, verified;
     unisono_mpi_sums_t library;
 };
 
@@ -103,8 +121,8 @@ static void add_up(struct sums *sums) {
     memset(sums, 0, sizeof *sums);
     pthread_mutex_lock(&lock);
     for (struct shim_thread *t = threads; t; t = t->next) {
-        add_all(sums->calls[0], t->calls[0], COLLECTIVES * SHIM_ALGORITHMS);
-        add_all(sums->bytes, t->bytes, COLLECTIVES);
+        add_all(sums->calls[0], t->calls[0], SHIM_CALLS * SHIM_ALGORITHMS);
+        add_all(sums->bytes, t->bytes, SHIM_CALLS);
         add_all(sums->reasons, t->reasons, REASONS);
         add_all(&sums->packed, &t->packed, 1);
         add_all(&sums->progressed, &t->progressed, 1);
@@ -118,7 +136,7 @@ static void add_up(struct sums *sums) {
 static void print(const struct sums *s, int ranks) {
     typedef unsigned long long number;
     fprintf(stderr, "unisono: statistics, sums of %d ranks\n", ranks);
-    for (int i = 0; i < COLLECTIVES; i++) {
+    for (int i = 0; i < SHIM_CALLS; i++) {
         number calls = 0;
         for (int a = 0; a < SHIM_ALGORITHMS; a++) calls += s->calls[i][a];
         if (!calls) continue;

@@ -67,6 +67,13 @@ unisono_comm *unisono_mpi_settle(unisono_mpi_lease *lease, int agreed);
  * allowed. */
 void unisono_mpi_release(unisono_mpi_lease *lease);
 
+/* As unisono_test, but other threads may use the communicator meanwhile: then `done` is 0. A call of theirs waits for the end of a
+ * test. */
+int unisono_mpi_test(unisono_request **request, int *done);
+
+/* Have this process's node, with so many ranks of the job, and this process fewer cores than ranks? */
+int unisono_mpi_crowded(uint32_t local_ranks);
+
 /*
  * A communicator whose ranks are on several nodes: a segment in each, messages between them. After attach has said
  * UNISONO_MPI_NODES,

@@ -41,6 +41,8 @@ use crate::wait::Progress;
 use core::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 use unisono_c::comm::Handle;
+use unisono_c::error::answer;
+use unisono_c::request::{Request, test_beside_calls};
 use unisono_kernel::region::{Counter, Word};
 use unisono_posix::heap;
 use unisono_posix::lending::{Part, Windows};
@@ -108,6 +110,27 @@ pub unsafe extern "C" fn unisono_mpi_attach(
     // SAFETY: not null, writable by the caller's promise.
     unsafe { lease.write(Box::into_raw(Box::new(made))) };
     reason as c_int
+}
+
+/// As `unisono_test`, while other threads may use the communicator ([`test_beside_calls`]).
+///
+/// # Safety
+/// `request` and `done` as in `unisono_test`; no other thread uses the request.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_test(request: *mut *mut Request, done: *mut c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    let tested = unsafe { test_beside_calls(request) };
+    if let (Ok(complete), false) = (&tested, done.is_null()) {
+        // SAFETY: not null, writable by the caller's promise.
+        unsafe { done.write((*complete).into()) };
+    }
+    answer(tested.map(drop))
+}
+
+/// Should ranks yield while they wait, if this process's node has `local_ranks` ranks?
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_mpi_crowded(local_ranks: u32) -> c_int {
+    wait::crowded(core::iter::once(std::process::id()), local_ranks).into()
 }
 
 /// Returns the communicator, if all agreed on [`Reason::Attached`]; otherwise frees the lease and returns null.

@@ -1,6 +1,7 @@
 /* Collectives that move data: every rank has its own layouts on both sides; results and holes are checked byte by
  * byte. */
 #include "values.h"
+#include "waited.h"
 
 #include "layout.h"
 

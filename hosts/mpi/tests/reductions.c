@@ -1,5 +1,6 @@
 /* Reductions: every predefined operation on the types for which it is defined, and the user's operations. */
 #include "values.h"
+#include "waited.h"
 
 #include <complex.h>
 #include <stddef.h>

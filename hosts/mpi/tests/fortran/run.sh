@@ -6,21 +6,23 @@ set -u
 
 . "$(dirname "$0")/../common.sh"
 
-# Builds $work/<mpi>-<binding>. Sentinels are integers to the compiler, buffers are not: hence allow-argument-mismatch.
+# Builds $work/<program>-<mpi>-<binding>. Sentinels are integers to the compiler, buffers are not: hence allow-argument-mismatch.
 build() {
-    case $2 in f08) define=-DF08 ;; *) define=-UF08 ;; esac
-    "mpifort.$1" -std=f2018 -O1 -g -w -fallow-argument-mismatch "$define" -J "$work" "$here/collectives.F90" \
-        -o "$work/$1-$2"
+    case $3 in f08) define=-DF08 ;; *) define=-UF08 ;; esac
+    "mpifort.$2" -std=f2018 -O1 -g -w -fallow-argument-mismatch "$define" -J "$work" "$here/$1.F90" -o "$work/$1-$2-$3"
 }
 
-# Those that are taken over.
+# Those that are taken over, blocking and nonblocking.
 collectives=$(sed -n 's/^COLLECTIVE[A-Z_]*([A-Z_]*, *\([A-Za-z_]*\),.*/\1/p' "$here/../../shim/collectives.def")
+nonblocking=$(sed -n 's/^COLLECTIVE[A-Z_]*([A-Z_]*, *[A-Za-z_]*, *\([a-z_]*\),.*/I\1/p' "$here/../../shim/collectives.def")
 [ -n "$collectives" ] || { echo "no collectives in collectives.def" >&2; exit 1; }
 
 # What is not taken over here: Fortran's logical, wrong arguments, communicators of one rank, none, or
 # that are being freed.
 taken() {
-    for name in $collectives; do
+    names=$collectives
+    [ "$1" = collectives ] || names=$nonblocking
+    for name in $names; do
         if grep -q "unisono:  *MPI_$name  *[1-9][0-9]* calls" "$work/output"; then passed=$((passed + 1))
         else wrong "$*: no call of MPI_$name was taken over"; fi
     done
@@ -28,9 +30,9 @@ taken() {
     if [ -z "$others" ]; then passed=$((passed + 1)); else wrong "$*: $others"; fi
 }
 
-# check MPI BINDING RANKS [VARIABLE=VALUE]: with the library for $library.
+# check PROGRAM MPI BINDING RANKS [VARIABLE=VALUE]: with the library for $library.
 check() {
-    start "$1" "$3" "$work/$1-$2" "LD_PRELOAD=$libraries/libunisono_$library.so" UNISONO_STATS=1 ${4:+"$4"}
+    start "$2" "$4" "$work/$1-$2-$3" "LD_PRELOAD=$libraries/libunisono_$library.so" UNISONO_STATS=1 ${5:+"$5"}
     status=$?
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$work/output" | tail -1)
     if [ $status -ne 0 ] || [ -z "$line" ]; then
@@ -41,22 +43,24 @@ check() {
         passed=$((passed + ${line%% *}))
         failed=$((failed + $(echo "$line" | cut -d' ' -f3)))
     fi
-    if [ "$3" -gt 1 ] && [ "$library" = "$1" ]; then taken "$@"; fi
+    if [ "$4" -gt 1 ] && [ "$library" = "$2" ]; then taken "$@"; fi
 }
 
 for mpi in openmpi mpich; do
     present $mpi mpifort || continue
     for binding in mpi f08; do
-        if ! build $mpi $binding; then
-            wrong "$mpi $binding does not build"
-            continue
-        fi
-        library=$mpi
-        for ranks in 1 2 3 4; do check $mpi $binding $ranks; done
-        check $mpi $binding 3 UNISONO_VERIFY=1
-        library=mpich
-        [ $mpi = openmpi ] || library=openmpi
-        [ ! -e "$libraries/libunisono_$library.so" ] || check $mpi $binding 3
+        for program in collectives nonblocking; do
+            if ! build $program $mpi $binding; then
+                wrong "$program for $mpi $binding does not build"
+                continue
+            fi
+            library=$mpi
+            for ranks in 1 2 3 4; do check $program $mpi $binding $ranks; done
+            [ $program = nonblocking ] || check $program $mpi $binding 3 UNISONO_VERIFY=1
+            library=mpich
+            [ $mpi = openmpi ] || library=openmpi
+            [ ! -e "$libraries/libunisono_$library.so" ] || check $program $mpi $binding 3
+        done
     done
 done
 finish

@@ -1,0 +1,300 @@
+/*
+ * Nonblocking collectives of ours as requests of the MPI: generalized requests, which MPI_Wait, MPI_Test and all their relatives
+ * know. The MPI calls `advance` while it waits or tests:
+ *
+ * - Open MPI whenever it makes progress (opal_progress_register), whatever it waits for;
+ * - MPICH while it waits for a request of ours, or tests it (MPIX_Grequest_start), but for MPI_Request_get_status. While the program
+ *   waits for something else in the MPI, or computes, a thread moves ours: a peer may need that before it does what the program
+ *   waits for. The thread calls no MPI.
+ *
+ * A request leaves the list when its collective is complete; then the MPI is told. What was received is unpacked when the
+ * MPI asks for the status, in the thread of the program that waits or tests.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "collectives.h"
+
+/* A collective that was started, from its start until the MPI frees its request. */
+struct request {
+    struct request *next; /* in the list */
+    unisono_request *ours;
+    MPI_Request handle;
+    bool complete;
+    int error; /* of unisono.h */
+    int code;  /* MPI's, once the error was raised */
+    struct shim_call call;
+    bool unpacks;                         /* what was received is still packed */
+    struct shim_shape shape;              /* its own, of what is received */
+    MPI_Datatype *types;                  /* duplicates of its types: the program may free those; null: none */
+    int type_count;
+    struct shim_memory kept[SLOTS_OF_A_CALL]; /* the thread's, that the call uses */
+    unisono_mpi_lease *lease;
+    bool freed; /* the program has freed the communicator: its last request releases the lease */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct request *pending; /* changed under the lock; null can be seen without it */
+static unsigned rounds;         /* how often `advance` has moved them */
+
+static bool is_idle(void) { return !__atomic_load_n(&pending, __ATOMIC_RELAXED); }
+
+/* ---- Progress --------------------------------------------------------------------------------------------------- */
+
+/* Moves a collective, under the lock. Is it complete? */
+static bool is_done(struct request *r) {
+    int done = 0;
+    if (r->ours && (r->error = unisono_mpi_test(&r->ours, &done))) r->ours = NULL;
+    return !r->ours;
+}
+
+/* Of a request that has left the list: the lease that it must release, or null. */
+static unisono_mpi_lease *last_of(const struct request *r) {
+    if (!r->freed) return NULL;
+    for (const struct request *other = pending; other; other = other->next)
+        if (other->lease == r->lease) return NULL;
+    return r->lease;
+}
+
+/* Moves all collectives, and completes the requests of those that are complete. Returns their number. */
+static int advance(void) {
+    struct request *done = NULL;
+    int completed = 0;
+    if (is_idle() || pthread_mutex_trylock(&lock)) return 0;
+    rounds++;
+    for (struct request **at = &pending; *at;) {
+        struct request *r = *at;
+        if (!is_done(r)) {
+            at = &r->next;
+            continue;
+        }
+        __atomic_store_n(at, r->next, __ATOMIC_RELAXED);
+        unisono_mpi_release(last_of(r));
+        r->next = done, done = r;
+    }
+    pthread_mutex_unlock(&lock);
+    for (struct request *next; done; done = next, completed++) {
+        MPI_Request handle = done->handle;
+        next = done->next;
+        /* From here on another thread may free it. */
+        __atomic_store_n(&done->complete, true, __ATOMIC_RELEASE);
+        PMPI_Grequest_complete(handle);
+    }
+    return completed;
+}
+
+void shim_move_requests(void) { advance(); }
+
+bool shim_keeps_lease(const unisono_mpi_lease *lease) {
+    bool keeps = false;
+    if (!lease || is_idle()) return false;
+    pthread_mutex_lock(&lock);
+    for (struct request *r = pending; r; r = r->next)
+        if (r->lease == lease) keeps = r->freed = true;
+    pthread_mutex_unlock(&lock);
+    return keeps;
+}
+
+/* ---- The MPI's calls ---------------------------------------------------------------------------------------------- */
+
+static void free_types(struct request *r) {
+    for (int i = 0; i < r->type_count; i++)
+        if (r->types[i] != MPI_DATATYPE_NULL) PMPI_Type_free(&r->types[i]);
+    r->type_count = 0;
+}
+
+/* The communicator's error handler is called once, or that of MPI_COMM_WORLD if it was freed. */
+static int query(void *extra, MPI_Status *status) {
+    struct request *r = extra;
+    if (r->unpacks && !r->error && !transfer(r->call.receive, LOAD_ALL, false)) r->error = UNISONO_ERR_OTHER;
+    r->unpacks = false;
+    free_types(r);
+    if (r->error && !r->code)
+        r->code = shim_raise(r->freed ? MPI_COMM_WORLD : r->call.comm, SHIM_STARTED(r->call.collective), r->error);
+    PMPI_Status_set_elements(status, MPI_BYTE, 0);
+    PMPI_Status_set_cancelled(status, false);
+    status->MPI_SOURCE = status->MPI_TAG = MPI_UNDEFINED;
+    return r->code;
+}
+
+/* MPICH does not expect calls of the MPI here. */
+static int release(void *extra) {
+    struct request *r = extra;
+    free(r->types);
+    shim_give_back(r->kept);
+    free(r);
+    return MPI_SUCCESS;
+}
+
+/* As MPI says of nonblocking collectives, this is an error. */
+static int cancel(void *extra, int complete) { return (void)extra, (void)complete, MPI_ERR_REQUEST; }
+
+#if defined OPEN_MPI
+
+static bool hear(void) {
+    int (*add)(int (*)(void)) = shim_symbol("opal_progress_register");
+    return add && add(advance) == 0;
+}
+
+static int make(struct request *r) { return PMPI_Grequest_start(query, release, cancel, r, &r->handle); }
+
+static void wake_watch(void) {}
+
+#elif defined SMPI_H
+
+static bool hear(void) { return false; }
+static int make(struct request *r) { return (void)r, MPI_ERR_OTHER; }
+static void wake_watch(void) {}
+
+#else
+
+static bool crowded;
+static pthread_cond_t some = PTHREAD_COND_INITIALIZER;
+
+/* The MPI makes no progress of its own while it waits for ours; and another rank may need the core. */
+static int poll_one(void *extra, MPI_Status *status) {
+    (void)extra, (void)status;
+    if (advance()) return MPI_SUCCESS;
+    shim_progress_in_time(true);
+    if (crowded) sched_yield();
+    return MPI_SUCCESS;
+}
+
+/* MPI_Waitall calls it before it waits for the others. */
+static int wait_for(int count, void **extras, double timeout, MPI_Status *status) {
+    (void)timeout;
+    for (int i = 0; i < count; i++) {
+        struct request *r = extras[i];
+        while (!__atomic_load_n(&r->complete, __ATOMIC_ACQUIRE)) poll_one(r, status);
+    }
+    return MPI_SUCCESS;
+}
+
+int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
+    advance();
+    return SHIM_FUNCTION(PMPI_Request_get_status)(request, flag, status);
+}
+
+static void *watch(void *unused) {
+    const struct timespec span = {.tv_nsec = 500000};
+    for (unsigned seen = 0;;) {
+        pthread_mutex_lock(&lock);
+        while (!pending) pthread_cond_wait(&some, &lock);
+        for (struct request *r = rounds == seen ? pending : NULL; r; r = r->next) is_done(r);
+        seen = rounds;
+        pthread_mutex_unlock(&lock);
+        nanosleep(&span, NULL);
+    }
+    return unused;
+}
+
+static bool hear(void) {
+    sigset_t all, before;
+    pthread_attr_t detached;
+    pthread_t thread;
+    if (!shim_symbol("PMPIX_Grequest_start") || pthread_attr_init(&detached)) return false;
+    crowded = unisono_mpi_crowded(shim_local_ranks());
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's threads' */
+    bool made = !pthread_create(&thread, &detached, watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&detached);
+    return made;
+}
+
+static int make(struct request *r) {
+    return SHIM_FUNCTION(PMPIX_Grequest_start)(query, release, cancel, poll_one, wait_for, r, &r->handle);
+}
+
+static void wake_watch(void) { pthread_cond_signal(&some); }
+
+#endif
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool ready;
+static void prepare_once(void) { ready = hear(); }
+
+bool shim_may_start(void) {
+    pthread_once(&once, prepare_once);
+    return ready;
+}
+
+/* ---- Starts ------------------------------------------------------------------------------------------------------- */
+
+/* A duplicate without the program's attributes; MPI_DATATYPE_NULL: there is none. */
+static MPI_Datatype duplicate(MPI_Datatype type) {
+    MPI_Datatype made;
+    if (PMPI_Type_contiguous(1, type, &made) != MPI_SUCCESS) return MPI_DATATYPE_NULL;
+    if (PMPI_Type_commit(&made) == MPI_SUCCESS) return made;
+    PMPI_Type_free(&made);
+    return MPI_DATATYPE_NULL;
+}
+
+/* Keeps what is needed to unpack the received data when the collective is complete. */
+static bool keep_types(struct request *r) {
+    struct shim_side *side = &r->call.receive;
+    int count = side->types ? side->blocks : 1;
+    r->shape = *side->shape, side->shape = &r->shape;
+    r->types = malloc(sizeof *r->types * (size_t)count);
+    if (!r->types) return false;
+    for (; r->type_count < count; r->type_count++) {
+        bool used = !side->types || shim_count_of(side, r->type_count) > 0;
+        r->types[r->type_count] = used ? duplicate(shim_type_of(side, r->type_count)) : MPI_DATATYPE_NULL;
+        if (used && r->types[r->type_count] == MPI_DATATYPE_NULL) return false;
+    }
+    if (side->types) side->types = r->types;
+    else side->type = r->types[0];
+    return true;
+}
+
+/* Starts the collective itself; the first error is the rank's own. */
+static int start(struct request *r) {
+    struct shim_call *c = &r->call;
+    struct shim_side *s = &c->send, *to = &c->receive;
+    int error = prepare(s, SLOT_SEND, LOAD_ALL, c->folds);
+    if (!error) error = prepare(to, SLOT_RECEIVE, input(c), c->folds);
+    if (c->collective == REDUCE_SCATTER && !c->counts) error = UNISONO_ERR_MEMORY;
+    r->unpacks = to->blocks && to->staged && !shim_broadcasts(c);
+    if (!error && r->unpacks && !keep_types(r)) error = UNISONO_ERR_MEMORY;
+    if (error) return unisono_report_death(c->on->comm, (uint32_t)c->on->rank), error;
+    if (!c->folds && !agrees(c)) return refuse(*c);
+    return call(c);
+}
+
+int shim_start(struct shim_call of, MPI_Request *request) {
+    struct request *r = calloc(1, sizeof *r);
+    if (r) r->call = of, r->call.request = &r->ours, r->lease = of.on->lease;
+    if (!r || make(r) != MPI_SUCCESS) {
+        /* The other ranks must not wait for this one. */
+        unisono_report_death(of.on->comm, (uint32_t)of.on->rank);
+        free(r);
+        return shim_raise(of.comm, SHIM_STARTED(of.collective), UNISONO_ERR_MEMORY);
+    }
+    MPI_Request handle = r->handle;
+    int error = start(r);
+    count(&r->call, error);
+    if (error) { /* the MPI frees it */
+        free_types(r);
+        PMPI_Grequest_complete(handle);
+        PMPI_Request_free(&handle);
+        return shim_raise(of.comm, SHIM_STARTED(of.collective), error);
+    }
+    bool uses_memory = r->call.collective == REDUCE_SCATTER || r->call.send.listed || r->call.receive.listed || r->call.send.staged || r->call.receive.staged;
+    if (uses_memory) shim_take_memory(r->kept);
+    *request = handle;
+    if (is_done(r)) {
+        r->complete = true;
+        PMPI_Grequest_complete(handle);
+        return MPI_SUCCESS;
+    }
+    pthread_mutex_lock(&lock);
+    r->next = pending;
+    __atomic_store_n(&pending, r, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
+    wake_watch();
+    return MPI_SUCCESS;
+}
