@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
 #define PLAN(Name, ...) MPI_##Name##_init(__VA_ARGS__, MPI_INFO_NULL, &own->request)
 #elif defined(OPEN_MPI)
 #include <mpi-ext.h>

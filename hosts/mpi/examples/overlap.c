@@ -1,0 +1,116 @@
+/*
+ * overlap: the time of nonblocking collectives that are waited for at once, beside the blocking ones; and how much of it a computation
+ * of the same length hides: 100 (1 - (time of both - time of the computation) / time of the collective), without tests of the
+ * request during the computation, and with 16. The computation is a fixed number of steps: what a test takes is not hidden (OSU's
+ * benchmarks take it off, too).
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST = 1 << 20, TESTS = 16 };
+
+static int rank, size, rounds;
+static char *sent, *got;
+
+static int blocking(int what, int bytes) {
+    switch (what) {
+    case 0: return MPI_Barrier(MPI_COMM_WORLD);
+    case 1: return MPI_Bcast(sent, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    case 2: return MPI_Allreduce(sent, got, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    case 3: return MPI_Allgather(sent, bytes, MPI_BYTE, got, bytes, MPI_BYTE, MPI_COMM_WORLD);
+    default: return MPI_Alltoall(sent, bytes, MPI_BYTE, got, bytes, MPI_BYTE, MPI_COMM_WORLD);
+    }
+}
+
+static int nonblocking(int what, int bytes, MPI_Request *request) {
+    switch (what) {
+    case 0: return MPI_Ibarrier(MPI_COMM_WORLD, request);
+    case 1: return MPI_Ibcast(sent, bytes, MPI_BYTE, 0, MPI_COMM_WORLD, request);
+    case 2: return MPI_Iallreduce(sent, got, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, request);
+    case 3: return MPI_Iallgather(sent, bytes, MPI_BYTE, got, bytes, MPI_BYTE, MPI_COMM_WORLD, request);
+    default: return MPI_Ialltoall(sent, bytes, MPI_BYTE, got, bytes, MPI_BYTE, MPI_COMM_WORLD, request);
+    }
+}
+
+/* Work that takes about so many seconds if nothing disturbs it. */
+static double per_second;
+
+static double work(long units) {
+    volatile double x = 1;
+    for (long i = 0; i < units; i++) x = x * 0.999 + 1;
+    return x;
+}
+
+static void calibrate(void) {
+    enum { UNITS = 1 << 20 };
+    for (int i = 0; i < 5; i++) {
+        double begin = MPI_Wtime();
+        work(UNITS);
+        double speed = UNITS / (MPI_Wtime() - begin);
+        if (speed > per_second) per_second = speed;
+    }
+}
+
+/* Tests the request after each of `tests` equal parts of the work. */
+static void compute(double seconds, int tests, MPI_Request *request) {
+    long units = (long)(seconds * per_second), parts = tests + 1;
+    int done = 0;
+    for (long part = 0; part < parts; part++) {
+        work(units / parts);
+        if (part < tests && !done) MPI_Test(request, &done, MPI_STATUS_IGNORE);
+    }
+}
+
+static int ascending(const void *a, const void *b) { return *(double *)a < *(double *)b ? -1 : *(double *)a > *(double *)b; }
+
+/* The median over rounds of the slowest rank's time, in µs. kind 0: blocking; 1: nonblocking, waited for; 2: with a computation. */
+static double time_of(int kind, int what, int bytes, double seconds, int tests) {
+    double *times = malloc(sizeof *times * rounds);
+    for (int i = -rounds / 10 - 1; i < rounds; i++) {
+        MPI_Request request;
+        PMPI_Barrier(MPI_COMM_WORLD);
+        double begin = MPI_Wtime(), mine, slowest;
+        if (kind == 0) blocking(what, bytes);
+        if (kind > 0) nonblocking(what, bytes, &request);
+        if (kind == 2) compute(seconds, tests, &request);
+        if (kind > 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+        mine = MPI_Wtime() - begin;
+        PMPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        if (i >= 0) times[i] = 1e6 * slowest;
+    }
+    qsort(times, rounds, sizeof *times, ascending);
+    double median = times[rounds / 2];
+    free(times);
+    return median;
+}
+
+static double hidden(double pure, double overall, double computed) {
+    double percent = 100 * (1 - (overall - computed) / pure);
+    return percent < 0 ? 0 : percent > 100 ? 100 : percent;
+}
+
+int main(int argc, char **argv) {
+    static const char *const names[] = {"barrier", "bcast", "allreduce", "allgather", "alltoall"};
+    static const int lengths[] = {8, 1024, 65536, 524288};
+    MPI_Init(&argc, &argv);
+    rounds = argc > 1 ? atoi(argv[1]) : 300;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    sent = calloc(size, MOST), got = calloc(size, MOST);
+    MPI_Barrier(MPI_COMM_WORLD);
+    calibrate();
+    if (!rank) printf("%-10s %8s %10s %12s %10s %10s\n", "", "bytes", "blocking", "nonblocking", "hidden %", "with tests");
+    for (int what = 0; what < 5; what++)
+        for (int length = 0; length < (what ? 4 : 1); length++) {
+            int bytes = what ? lengths[length] : 0;
+            double block = time_of(0, what, bytes, 0, 0), pure = time_of(1, what, bytes, 0, 0), seconds = pure / 1e6;
+            double without = time_of(2, what, bytes, seconds, 0), with = time_of(2, what, bytes, seconds, TESTS);
+            if (!rank)
+                printf("%-10s %8d %10.2f %12.2f %10.0f %10.0f\n", names[what], bytes, block, pure, hidden(pure, without, pure),
+                       hidden(pure, with, pure));
+        }
+    free(sent), free(got);
+    MPI_Finalize();
+    return 0;
+}
