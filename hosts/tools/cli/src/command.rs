@@ -5,6 +5,7 @@ use crate::doctor::args::Doctor;
 use crate::explain::args::Explain;
 use crate::measure::args::Measure;
 use crate::model::args::Model;
+use crate::preload::Preload;
 use crate::sim::args::Sim;
 use crate::tune::args::Tune;
 use clap::{Parser, Subcommand};
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Start N copies of a program; each joins the others by Unisono's start-up
     Run(Run),
+    /// Start a command of an MPI, such as mpirun with its arguments, whose collectives Unisono takes over
+    Preload(Preload),
     /// Measure a collective between real processes, beside the machine's floor
     Bench(Bench),
     /// Check every algorithm against a sequential oracle on real processes

@@ -16,6 +16,7 @@ mod job;
 mod measure;
 mod model;
 mod out;
+mod preload;
 mod progress;
 mod run;
 mod sim;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Check(args) => check::run(args),
         Command::Run(args) => run::run(args),
+        Command::Preload(args) => preload::run(args),
         Command::Topo(args) => topo::run(args),
         Command::Model(args) => model::run(&args),
         Command::Sim(args) => sim::run(&args),

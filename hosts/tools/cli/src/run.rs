@@ -13,7 +13,7 @@ use unisono_posix::timeout::TIMEOUT;
 /// The library that puts programs' blocks into heaps that others read.
 const LIBRARY: &str = "libunisono_heap.so";
 /// The loader's list of libraries.
-const PRELOAD: &str = "LD_PRELOAD";
+pub(crate) const PRELOAD: &str = "LD_PRELOAD";
 
 pub(crate) fn run(args: Run) -> Result<(), Failure> {
     Refusal::check(Argument::Ranks, args.ranks.into(), Bound::AtLeast(1))?;
@@ -32,15 +32,21 @@ pub(crate) fn run(args: Run) -> Result<(), Failure> {
     team::start(args.ranks, args.bind, program, words.collect(), env)
 }
 
-/// The library that puts programs' blocks into heaps. It lies next to this program, or where it is installed.
+/// The library that puts programs' blocks into heaps.
 pub(crate) fn library() -> Result<PathBuf, Failure> {
-    let program = env::current_exe().map_err(|error| Failure::Words(format!("this program's path: {error}")))?;
+    installed(LIBRARY).map_err(|places| Failure::Words(format!("{}=shared needs {places}", heap::VARIABLE)))
+}
+
+/// A library to preload: it lies next to this program, or where it is installed. Or both places, in words.
+pub(crate) fn installed(name: &str) -> Result<PathBuf, String> {
+    let program =
+        env::current_exe().map_err(|error| format!("{name} beside this program, whose path is not known: {error}"))?;
     let folder = program.parent().map(PathBuf::from).unwrap_or_default();
-    let places = [folder.join(LIBRARY), folder.join("../lib").join(LIBRARY)];
+    let places = [folder.join(name), folder.join("../lib").join(name)];
     let found = places.iter().find(|place| place.exists()).cloned();
     found.ok_or_else(|| {
         let [beside, installed] = places.map(|place| place.display().to_string());
-        Failure::Words(format!("{}=shared needs {beside} or {installed}", heap::VARIABLE))
+        format!("{beside} or {installed}")
     })
 }
 

@@ -1,0 +1,173 @@
+//! `unisono preload`: starts an MPI's launcher, or a program, with the library for its MPI preloaded.
+//!
+//! Which MPI it is, the libraries say that the programs in the command need; if none needs one (Python loads it late), the
+//! launcher's version says it.
+
+use crate::error::Failure;
+use crate::out::outln;
+use crate::run::{PRELOAD, installed};
+use clap::ValueEnum;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The MPIs that there is a library for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mpi {
+    /// Open MPI 4 and 5
+    Openmpi,
+    /// MPICH 4 and 5, Intel MPI
+    Mpich,
+}
+
+impl Mpi {
+    const fn library(self) -> &'static str {
+        match self {
+            Self::Openmpi => "libunisono_openmpi.so",
+            Self::Mpich => "libunisono_mpich.so",
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Preload {
+    /// The MPI, if the command does not show it
+    #[arg(long, value_enum, value_name = "MPI")]
+    mpi: Option<Mpi>,
+    /// Preload libunisono_heap.so, too: the programs' large blocks of memory lie where the other processes read them
+    #[arg(long)]
+    heap: bool,
+    /// Print the command, as a shell reads it, and do not run it
+    #[arg(long)]
+    print: bool,
+    /// The command: an MPI's launcher with its arguments, or the program itself where a batch system starts the ranks
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: Preload) -> Result<(), Failure> {
+    let (first, rest) = args.command.split_first().ok_or_else(|| Failure::Words("preload: no command given".into()))?;
+    if let Some(own) = rest.iter().find(|word| *word == PRELOAD || word.as_bytes().starts_with(b"LD_PRELOAD=")) {
+        let words = format!(
+            "preload: the command sets {} itself, so that no library of Unisono would be loaded",
+            own.display()
+        );
+        return Err(Failure::Words(words));
+    }
+    let version = version(first);
+    let mpi = match args.mpi {
+        Some(mpi) => mpi,
+        None => needed(&args.command)?.or_else(|| of_launcher(&version)).ok_or_else(|| {
+            let words = "preload: the command does not show which MPI it uses: give --mpi openmpi or --mpi mpich";
+            Failure::Words(words.into())
+        })?,
+    };
+    let mut libraries = OsString::from(installed(mpi.library()).map_err(|places| {
+        Failure::Words(format!("preload: there is no {places}: hosts/mpi/build.sh or make install makes it"))
+    })?);
+    if args.heap {
+        libraries.push(":");
+        libraries.push(crate::run::library()?);
+    }
+    if let Some(before) = env::var_os(PRELOAD) {
+        libraries.push(":");
+        libraries.push(before);
+    }
+    // Open MPI's launcher passes on to other nodes only what it is told to.
+    let mut words = Vec::new();
+    if version.contains("Open MPI") {
+        for name in std::iter::once(OsString::from(PRELOAD)).chain(settings()) {
+            words.extend([OsString::from("-x"), name]);
+        }
+    }
+    words.extend_from_slice(rest);
+    let mut environment = vec![(OsString::from(PRELOAD), libraries)];
+    if args.heap {
+        environment.push(("UNISONO_HEAP".into(), "shared".into()));
+    }
+    if args.print {
+        let set = environment.iter().map(|(name, value)| format!("{}={}", shown(name), shown(value)));
+        let line: Vec<_> = set.chain(std::iter::once(first).chain(&words).map(|word| shown(word))).collect();
+        outln!("{}", line.join(" "))?;
+        return Ok(());
+    }
+    let error = Command::new(first).args(words).envs(environment).exec();
+    Err(Failure::Words(format!("preload: {}: {error}", first.display())))
+}
+
+/// The settings of Unisono in the environment.
+fn settings() -> impl Iterator<Item = OsString> {
+    env::vars_os().map(|(name, _)| name).filter(|name| name.as_bytes().starts_with(b"UNISONO"))
+}
+
+/// A word as a shell reads it.
+fn shown(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// What a launcher says of its version; nothing, if it says nothing. A program that is not a launcher is not asked.
+fn version(launcher: &OsStr) -> String {
+    let name = Path::new(launcher).file_name().unwrap_or_default().to_string_lossy();
+    if !["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|begin| name.starts_with(begin)) {
+        return String::new();
+    }
+    let output = Command::new(launcher).arg("--version").output();
+    output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn of_launcher(version: &str) -> Option<Mpi> {
+    let says = |words: &[&str]| words.iter().any(|word| version.contains(word));
+    if says(&["Open MPI", "OpenRTE", "PRRTE"]) {
+        return Some(Mpi::Openmpi);
+    }
+    says(&["HYDRA", "Intel(R) MPI"]).then_some(Mpi::Mpich)
+}
+
+/// The MPI that a program in the command is linked with.
+fn needed(command: &[OsString]) -> Result<Option<Mpi>, Failure> {
+    for program in command.iter().filter_map(|word| program(word)) {
+        let Ok(output) = Command::new("ldd").arg(&program).output() else { return Ok(None) };
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let needs = |name: &str| text.lines().any(|line| line.trim_start().starts_with(name));
+        if needs("libmpi.so.40") {
+            return Ok(Some(Mpi::Openmpi));
+        }
+        if needs("libmpich.so.12") || needs("libmpi.so.12") {
+            return Ok(Some(Mpi::Mpich));
+        }
+        if needs("libmpi_abi.so") {
+            let words = format!(
+                "preload: {} is linked with the standard's ABI (libmpi_abi.so), which no library here has",
+                program.display()
+            );
+            return Err(Failure::Words(words));
+        }
+    }
+    Ok(None)
+}
+
+/// The executable that a word of the command names, in the search path or by its place.
+fn program(word: &OsStr) -> Option<PathBuf> {
+    let elf = |path: &Path| {
+        let mut magic = [0; 4];
+        let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut magic));
+        path.is_file() && read.is_ok() && magic == *b"\x7fELF"
+    };
+    if word.as_bytes().starts_with(b"-") {
+        return None;
+    }
+    if word.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(word)).filter(|path| elf(path));
+    }
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|folder| folder.join(word)).find(|path| elf(path))
+}
