@@ -9,17 +9,21 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 # Crates that others may depend on: those that are not `publish = false`.
 CRATES = unisono unisono-kernel unisono-shm unisono-local unisono-sim unisono-table unisono-posix unisono-capi unisono-mpi unisono-model unisono-measure
 
-# For install: the MPIs, and the option that strips a shared library (STRIPPED= keeps its symbols).
-MPIS ?= openmpi mpich
+# For install: the compilers of the MPIs that there shall be libraries for (auto: those that hosts/mpi/build.sh finds; MPICC=: none), and
+# the option that strips a shared library (STRIPPED= keeps its symbols).
+MPICC ?= auto
 STRIPPED ?= -s
 LIB = $(DESTDIR)$(PREFIX)/lib
+MODULES = $(DESTDIR)$(PREFIX)/share/modulefiles/unisono
+# What install makes, below PREFIX.
+INSTALLED = bin/unisono lib/libunisono* include/unisono*.h lib/pkgconfig/unisono*.pc lib/cmake/unisono share/modulefiles/unisono
 # Installs a shared library, given its name as built and as installed: a file with the full version, and links with the
 # major number and without one.
 library = install $(STRIPPED) -m 755 $(BUILT)/$(1) $(LIB)/$(2).so.$(VERSION) \
 	&& ln -sf $(2).so.$(VERSION) $(LIB)/$(2).so.$(firstword $(subst ., ,$(VERSION))) \
 	&& ln -sf $(2).so.$(firstword $(subst ., ,$(VERSION))) $(LIB)/$(2).so
 
-.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels scale cores fuzz miri mutants docs package install setup release clean
+.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels scale cores fuzz miri mutants docs package install uninstall deb setup release clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,22 +93,32 @@ docs: setup ## the API documentation, in target/doc
 package: setup ## the crates for others as packages, each built from its package alone (docs/howto/package.md)
 	@.ci/package $(CRATES)
 
-install: ## program, C libraries, libraries to preload under the MPIs here, headers, pkg-config files below PREFIX; installs no packages
+install: ## program, C libraries, libraries to preload under the MPIs here, headers, files for pkg-config, CMake and modules below PREFIX; installs no packages
 	@cargo build --locked --release --quiet -p unisono-cli
 	@cargo build --locked --release --quiet -p unisono-capi -p unisono-capi-posix -p unisono-heap
-	@install -d $(DESTDIR)$(PREFIX)/bin $(LIB)/pkgconfig $(DESTDIR)$(PREFIX)/include
+	@install -d $(DESTDIR)$(PREFIX)/bin $(LIB)/pkgconfig $(LIB)/cmake/unisono $(DESTDIR)$(PREFIX)/include $(MODULES)
 	@install -m 755 $(UNISONO) $(DESTDIR)$(PREFIX)/bin/
 	@$(call library,libunisono_c.so,libunisono) && $(call library,libunisono_posix_c.so,libunisono_posix)
 	@install $(STRIPPED) -m 755 $(BUILT)/libunisono_heap.so $(LIB)/
 	@install -m 644 $(BUILT)/libunisono_c.a $(LIB)/libunisono.a
-	@found=; for mpi in $(MPIS); do ! command -v mpicc.$$mpi >/dev/null || found="$$found $$mpi"; done; \
-	if [ "$$found" ]; then hosts/mpi/build.sh >/dev/null || exit 1; \
-	    for mpi in $$found; do install $(STRIPPED) -m 755 $(BUILT)/libunisono_$$mpi.so $(LIB)/ || exit 1; done; \
-	else echo "install: no MPI's compiler here: nothing to preload" >&2; fi
+	@status=3; [ -z "$(MPICC)" ] || { built=$$(MPICC="$(filter-out auto,$(MPICC))" hosts/mpi/build.sh); status=$$?; }; \
+	case $$status in 0) for library in $$(printf '%s\n' $$built | grep -v smpi); do install $(STRIPPED) -m 755 $$library $(LIB)/ || exit 1; done ;; \
+	3) echo "install: no MPI's compiler here: nothing to preload" >&2 ;; *) exit 1 ;; esac
 	@install -m 644 hosts/capi/include/unisono.h hosts/capi-posix/include/unisono_posix.h hosts/mpi/include/unisono_messages.h $(DESTDIR)$(PREFIX)/include/
 	@sed 's|@PREFIX@|$(PREFIX)|' hosts/capi/unisono.pc.in > $(LIB)/pkgconfig/unisono.pc
 	@sed 's|@PREFIX@|$(PREFIX)|' hosts/capi-posix/unisono_posix.pc.in > $(LIB)/pkgconfig/unisono_posix.pc
-	@echo "install: $$(cd $(DESTDIR)$(PREFIX) && echo bin/unisono lib/libunisono* include/unisono* lib/pkgconfig/unisono*) below $(DESTDIR)$(PREFIX)"
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' hosts/packaging/unisono_preload.pc.in > $(LIB)/pkgconfig/unisono_preload.pc
+	@install -m 644 hosts/packaging/unisono-config.cmake $(LIB)/cmake/unisono/
+	@sed 's|@VERSION@|$(VERSION)|' hosts/packaging/unisono-config-version.cmake.in > $(LIB)/cmake/unisono/unisono-config-version.cmake
+	@sed 's|@PREFIX@|$(PREFIX)|' hosts/packaging/modulefile.in > $(MODULES)/$(VERSION)
+	@echo "install: $$(cd $(DESTDIR)$(PREFIX) && echo $(INSTALLED)) below $(DESTDIR)$(PREFIX)"
+
+uninstall: ## remove what install has put below PREFIX
+	@cd $(DESTDIR)$(PREFIX) && rm -rf $(INSTALLED)
+	@echo "uninstall: nothing of unisono is left below $(DESTDIR)$(PREFIX)"
+
+deb: ## a Debian package of what install installs, in target/deb
+	@hosts/packaging/deb target/deb
 
 setup:
 	@bash .ci/setup

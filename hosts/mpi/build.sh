@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds libunisono_openmpi.so and libunisono_mpich.so, to be preloaded, for each MPI whose compiler is installed, into
-# ${CARGO_TARGET_DIR:-target}/release. They are not linked with the MPI (shim/shim.h says why); -z defs proves it.
+# Builds the libraries to be preloaded, libunisono_openmpi.so, libunisono_mpich.so and libunisono_abi.so (for MPIs with the handles of
+# MPI 5's standard ABI), for each MPI whose compiler is installed, into ${CARGO_TARGET_DIR:-target}/release, and prints their places.
+# MPICC=COMPILER...: for these MPIs alone; which library it is, their mpi.h says. Exits with 3 if no compiler is here. The libraries are not linked with the MPI (shim/shim.h says why); -z defs proves it.
 # With SimGrid also libunisono_smpi.so, of which only the messages are useful (docs/results/simgrid.md): SimGrid's
 # MPI_COMM_WORLD is a variable, so it is linked.
 set -eu
@@ -10,6 +11,15 @@ root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 release=$target/release
 
+# Debian's names of several MPIs beside each other; the name that one MPI alone has.
+found=
+for compiler in ${MPICC:-mpicc.openmpi mpicc.mpich mpicc_abi smpicc}; do
+    if command -v "$compiler" >/dev/null; then found="$found $compiler"
+    elif [ -n "${MPICC:-}" ]; then echo "build.sh: no $compiler here" >&2; exit 1; fi
+done
+case $found in *mpicc*) ;; *) if command -v mpicc >/dev/null; then found="$found mpicc"; fi ;; esac
+[ -n "$found" ] || { echo "build.sh: no compiler of an MPI here (mpicc, mpicc.openmpi, mpicc.mpich, mpicc_abi, smpicc)" >&2; exit 3; }
+
 (cd "$root" && cargo build --locked --release -p unisono-mpi -p unisono-heap)
 
 # The exported names: the MPI's, for C and Fortran, and those of include/unisono_messages.h.
@@ -18,22 +28,25 @@ cat >"$exports" <<'END'
 { global: MPI_*; mpi_*; ompi_*_f; unisono_messages_connect; local: *; };
 END
 
-built=0
-for mpi in openmpi mpich smpi; do
-    compiler=mpicc.$mpi underlying=
-    if [ "$mpi" = smpi ]; then
-        compiler=smpicc underlying=-lsimgrid
-        command -v smpicc >/dev/null || continue
-    fi
-    if ! command -v $compiler >/dev/null; then
-        echo "build.sh: no $compiler here: libunisono_$mpi.so is left out" >&2
-        continue
-    fi
-    # What the wrapper adds to find mpi.h, without the libraries it links.
-    case $mpi in
-    openmpi) flags=$(mpicc.openmpi --showme:compile) ;;
-    mpich | smpi) flags=$($compiler -show -c | tr ' ' '\n' | grep '^-[ID]' | tr '\n' ' ') ;;
-    esac
+# What a compiler's wrapper adds to find mpi.h, without the libraries it links.
+flags_of() {
+    "$1" --showme:compile 2>/dev/null || "$1" -show -c 2>/dev/null | tr ' ' '\n' | grep '^-[ID]' | tr '\n' ' '
+}
+
+# The library's name by the macros of mpi.h, given its flags.
+name_of() {
+    # shellcheck disable=SC2086 # several words
+    echo '#include <mpi.h>' | ${CC:-gcc} $1 -E -dM - 2>/dev/null | awk '
+        $2 == "MPI_ABI_VERSION" { name = "abi" } $2 == "OPEN_MPI" { name = "openmpi" }
+        $2 == "SMPI_H" { name = "smpi" } $2 == "MPICH_VERSION" && name == "" { name = "mpich" } END { print name }'
+}
+
+for compiler in $found; do
+    flags=$(flags_of "$compiler")
+    mpi=$(name_of "$flags")
+    [ -n "$mpi" ] || { echo "build.sh: $compiler finds no mpi.h of an MPI that is known" >&2; exit 1; }
+    underlying=
+    [ "$mpi" != smpi ] || underlying=-lsimgrid
     # shellcheck disable=SC2086 # several words
     ${CC:-gcc} -std=gnu11 -O2 -g -fPIC -fvisibility=default -Wall -Wextra -Werror $flags \
         -I"$here/../capi/include" -I"$here/include" -I"$here/shim" -include "$here/shim/shim.h" "$here"/shim/*.c \
@@ -42,6 +55,4 @@ for mpi in openmpi mpich smpi; do
         -o "$release/libunisono_$mpi.so.new"
     mv "$release/libunisono_$mpi.so.new" "$release/libunisono_$mpi.so"
     echo "$release/libunisono_$mpi.so"
-    built=$((built + 1))
 done
-[ "$built" -gt 0 ]

@@ -25,7 +25,7 @@ fn script(path: &Path, text: &str) {
 
 /// Installs this build as if it were a release; returns the prefix. Commands that would install packages fail.
 fn install() -> PathBuf {
-    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("install");
+    let root = root();
     drop(fs::remove_dir_all(&root));
     let [built, path, prefix] = ["built", "path", "prefix"].map(|name| root.join(name));
     for folder in [&built, &path] {
@@ -42,18 +42,27 @@ fn install() -> PathBuf {
     for name in ["apt-get", "dpkg", "sudo"] {
         script(&path.join(name), &format!("#!/bin/sh\ntouch {}/asked\nexit 1\n", root.display()));
     }
-    let make = || {
-        let mut make = Command::new("make");
-        make.args(["-C", &format!("{HERE}/../.."), "install", "MPIS="]);
-        make.env_remove("MAKEFLAGS").env_remove("DESTDIR").env_remove("STRIPPED");
-        make
-    };
-    assert!(!run(make().arg("-n")).contains("setup"), "it sets the system up");
-    let mut make = make();
-    make.args([format!("BUILT={}", built.display()), format!("PREFIX={}", prefix.display())]);
-    run(make.env("PATH", format!("{}:{}", path.display(), std::env::var("PATH").expect("a path"))));
+    assert!(!run(make("install").arg("-n")).contains("setup"), "it sets the system up");
+    run(make("install").arg(format!("PREFIX={}", prefix.display())));
     assert!(!root.join("asked").exists(), "it asked for packages");
     prefix
+}
+
+/// `make` for this build, where commands that would install packages fail.
+fn make(target: &str) -> Command {
+    let mut make = Command::new("make");
+    make.args(["-C", &format!("{HERE}/../.."), target, "MPICC=", &format!("BUILT={}", root().join("built").display())]);
+    without_settings(&mut make);
+    make
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("install")
+}
+
+fn without_settings(command: &mut Command) {
+    let path = format!("{}:{}", root().join("path").display(), std::env::var("PATH").expect("a path"));
+    command.env_remove("MAKEFLAGS").env_remove("DESTDIR").env_remove("STRIPPED").env("PATH", path);
 }
 
 /// Compiles a program with the flags that pkg-config gives for a library.
@@ -86,6 +95,14 @@ fn what_is_installed_is_found() {
     }
 
     assert!(lib.join("libunisono_heap.so").exists());
+    let mut place = Command::new("pkg-config");
+    place.args(["--variable=heap", "unisono_preload"]).env("PKG_CONFIG_PATH", lib.join("pkgconfig"));
+    assert_eq!(run(&mut place).trim(), lib.join("libunisono_heap.so").display().to_string());
+    let module = fs::read_to_string(prefix.join(format!("share/modulefiles/unisono/{VERSION}"))).expect("a modulefile");
+    assert!(
+        module.starts_with("#%Module1.0\n") && module.contains(&format!("set prefix {}\n", prefix.display())),
+        "{module}"
+    );
 
     let example = "../capi/examples/broadcast.c";
     for flags in [&[][..], &["-static"]] {
@@ -99,4 +116,32 @@ fn what_is_installed_is_found() {
     let grace = std::time::Duration::from_secs(10);
     let outcome = Launch { ranks: 3, bind: Bind::Core, program, args, env, grace }.run().expect("the ranks start");
     assert!(outcome.success(), "{outcome}");
+
+    // The same as a package, and nothing is left of it in the end.
+    if Command::new("dpkg-deb").arg("--version").output().is_ok() {
+        let mut deb = Command::new(format!("{HERE}/../packaging/deb"));
+        deb.arg(root().join("deb")).args(["MPICC=", &format!("BUILT={}", root().join("built").display())]);
+        without_settings(&mut deb);
+        let package = run(&mut deb);
+        let contents = run(Command::new("dpkg-deb").args(["--contents", package.trim()]));
+        let expected =
+            ["usr/bin/unisono", "usr/lib/libunisono_posix.so.0", "usr/lib/cmake/unisono/unisono-config.cmake"];
+        assert!(expected.iter().all(|file| contents.contains(&format!(" ./{file}"))), "{contents}");
+        let name = run(Command::new("dpkg-deb").args(["--field", package.trim(), "Package", "Version"]));
+        assert_eq!(name, format!("Package: unisono\nVersion: {VERSION}\n"));
+    }
+    let own = prefix.join("lib/libother.so");
+    fs::write(&own, "").expect("a file");
+    run(make("uninstall").arg(format!("PREFIX={}", prefix.display())));
+    let mut left = Vec::new();
+    let mut folders = vec![prefix.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() { folders.push(path) } else { left.push(path) }
+        }
+    }
+    left.retain(|path| path.display().to_string().contains("unisono"));
+    assert_eq!(left, Vec::<PathBuf>::new());
+    assert!(own.exists(), "what others have put there stays");
 }

@@ -8,8 +8,9 @@
  *
  * The functions here call the shim's C functions, as the wrappers should: handles are translated, and Fortran's
  * MPI_BOTTOM and MPI_IN_PLACE become C's. While no call is taken over (another MPI's handles may differ) they call the
- * functions that they replace.
+ * functions that they replace. With the standard's handles (libmpi_abi): none here; what calls PMPI_* there is not known.
  */
+#ifndef MPI_ABI_VERSION
 #include <dlfcn.h>
 
 _Static_assert(sizeof(MPI_Fint) == sizeof(int), "lists of counts are passed on as they are");
@@ -156,3 +157,4 @@ LOOK(improbe, IMPROBE, Improbe, (ints source, ints tag, ints comm, ints flag, in
 TAKEN(comm_free, COMM_FREE, Comm_free, (ints comm, ints error), (comm, error), FREE(MPI_Comm_free))
 TAKEN(comm_disconnect, COMM_DISCONNECT, Comm_disconnect, (ints comm, ints error), (comm, error),
       FREE(MPI_Comm_disconnect))
+#endif

@@ -38,9 +38,16 @@ uint32_t shim_local_ranks(void) {
 #elif defined SMPI_H
 #define BUILT_FOR "SMPI"
 #define MARK "MPI_COMM_WORLD"
+#elif defined MPI_ABI_VERSION
+#define BUILT_FOR "MPIs with the standard's handles (MPI 5, libmpi_abi)"
+#define MARK "PMPI_Abi_get_version"
+#define STANDARD true
 #else
 #define BUILT_FOR "MPICH"
 #define MARK "MPIR_Dup_fn"
+#endif
+#ifndef STANDARD
+#define STANDARD false
 #endif
 
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
@@ -58,7 +65,7 @@ static void ask(void) {
     if (!shim_symbol("PMPI_Init")) return;
     char text[MPI_MAX_LIBRARY_VERSION_STRING < 8192 ? 8192 : MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int len;
-    foreign = !shim_symbol(MARK) || is_standard();
+    foreign = !shim_symbol(MARK) || is_standard() != STANDARD;
     if (foreign) PMPI_Get_library_version(text, &len);
     text[strcspn(text, "\n,")] = 0;
     for (char *at = text; *at; at++)

@@ -116,6 +116,8 @@ int shim_connect(MPI_Comm comm, struct unisono_messages *layer) {
 
 #if defined OPEN_MPI || defined SMPI_H
 #define COMM_OF(fortran) PMPI_Comm_f2c(fortran)
+#elif defined MPI_ABI_VERSION
+#define COMM_OF(fortran) PMPI_Comm_fromint(fortran)
 #else
 #define COMM_OF(fortran) ((MPI_Comm)(fortran))
 #endif

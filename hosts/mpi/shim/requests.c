@@ -132,29 +132,19 @@ static int release(void *extra) {
 /* As MPI says of nonblocking collectives, this is an error. */
 static int cancel(void *extra, int complete) { return (void)extra, (void)complete, MPI_ERR_REQUEST; }
 
-#if defined OPEN_MPI
+/* ---- Whether the MPI calls us ------------------------------------------------------------------------------------ */
 
-static bool hear(void) {
-    int (*add)(int (*)(void)) = shim_symbol("opal_progress_register");
-    return add && add(advance) == 0;
-}
+typedef int poll_function(void *, MPI_Status *);
+typedef int wait_function(int, void **, double, MPI_Status *);
+typedef int start_function(MPI_Grequest_query_function *, MPI_Grequest_free_function *, MPI_Grequest_cancel_function *,
+                           poll_function *, wait_function *, void *, MPI_Request *);
 
-static int make(struct request *r) { return PMPI_Grequest_start(query, release, cancel, r, &r->handle); }
-
-static void wake_watch(void) {}
-
-#elif defined SMPI_H
-
-static bool hear(void) { return false; }
-static int make(struct request *r) { return (void)r, MPI_ERR_OTHER; }
-static void wake_watch(void) {}
-
-#else
-
+/* MPICH's; null: this is not MPICH, nor made from it. */
+static start_function *start_polled;
 static bool crowded;
 static pthread_cond_t some = PTHREAD_COND_INITIALIZER;
 
-/* The MPI makes no progress of its own while it waits for ours; and another rank may need the core. */
+/* MPICH makes no progress of its own while it waits for ours; and another rank may need the core. */
 static int poll_one(void *extra, MPI_Status *status) {
     (void)extra, (void)status;
     if (advance()) return MPI_SUCCESS;
@@ -173,9 +163,10 @@ static int wait_for(int count, void **extras, double timeout, MPI_Status *status
     return MPI_SUCCESS;
 }
 
+/* MPICH's does not call poll_one. */
 int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
     advance();
-    return SHIM_FUNCTION(PMPI_Request_get_status)(request, flag, status);
+    return PMPI_Request_get_status(request, flag, status);
 }
 
 static void *watch(void *unused) {
@@ -191,12 +182,11 @@ static void *watch(void *unused) {
     return unused;
 }
 
-static bool hear(void) {
+static bool start_watch(void) {
     sigset_t all, before;
     pthread_attr_t detached;
     pthread_t thread;
-    if (!shim_symbol("PMPIX_Grequest_start") || pthread_attr_init(&detached)) return false;
-    crowded = unisono_mpi_crowded(shim_local_ranks());
+    if (pthread_attr_init(&detached)) return false;
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's threads' */
@@ -206,13 +196,18 @@ static bool hear(void) {
     return made;
 }
 
-static int make(struct request *r) {
-    return SHIM_FUNCTION(PMPIX_Grequest_start)(query, release, cancel, poll_one, wait_for, r, &r->handle);
+static bool hear(void) {
+    int (*add)(int (*)(void)) = shim_symbol("opal_progress_register");
+    if (add) return add(advance) == 0;
+    start_polled = shim_symbol("PMPIX_Grequest_start");
+    crowded = unisono_mpi_crowded(shim_local_ranks());
+    return start_polled && start_watch();
 }
 
-static void wake_watch(void) { pthread_cond_signal(&some); }
-
-#endif
+static int make(struct request *r) {
+    if (start_polled) return start_polled(query, release, cancel, poll_one, wait_for, r, &r->handle);
+    return PMPI_Grequest_start(query, release, cancel, r, &r->handle);
+}
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool ready;
@@ -295,6 +290,6 @@ int shim_start(struct shim_call of, MPI_Request *request) {
     r->next = pending;
     __atomic_store_n(&pending, r, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
-    wake_watch();
+    pthread_cond_signal(&some);
     return MPI_SUCCESS;
 }

@@ -119,6 +119,9 @@ bool shim_is_foreign(void);
 #define PMPI_Win_get_attr SHIM_FUNCTION(PMPI_Win_get_attr)
 #define PMPI_Win_set_attr SHIM_FUNCTION(PMPI_Win_set_attr)
 #define PMPI_Win_shared_query SHIM_FUNCTION(PMPI_Win_shared_query)
+#ifdef MPI_ABI_VERSION
+#define PMPI_Comm_fromint SHIM_FUNCTION(PMPI_Comm_fromint)
+#endif
 #if defined OPEN_MPI || defined SMPI_H
 #define PMPI_Comm_c2f SHIM_FUNCTION(PMPI_Comm_c2f)
 #define PMPI_Comm_f2c SHIM_FUNCTION(PMPI_Comm_f2c)

@@ -21,6 +21,8 @@ pub(crate) enum Mpi {
     Openmpi,
     /// MPICH 4 and 5, Intel MPI
     Mpich,
+    /// MPIs with the handles of the standard's ABI (libmpi_abi)
+    Abi,
 }
 
 impl Mpi {
@@ -28,6 +30,7 @@ impl Mpi {
         match self {
             Self::Openmpi => "libunisono_openmpi.so",
             Self::Mpich => "libunisono_mpich.so",
+            Self::Abi => "libunisono_abi.so",
         }
     }
 }
@@ -60,8 +63,8 @@ pub(crate) fn run(args: Preload) -> Result<(), Failure> {
     let version = version(first);
     let mpi = match args.mpi {
         Some(mpi) => mpi,
-        None => needed(&args.command)?.or_else(|| of_launcher(&version)).ok_or_else(|| {
-            let words = "preload: the command does not show which MPI it uses: give --mpi openmpi or --mpi mpich";
+        None => needed(&args.command).or_else(|| of_launcher(&version)).ok_or_else(|| {
+            let words = "preload: the command does not show which MPI it uses: give --mpi openmpi, mpich or abi";
             Failure::Words(words.into())
         })?,
     };
@@ -133,26 +136,19 @@ fn of_launcher(version: &str) -> Option<Mpi> {
 }
 
 /// The MPI that a program in the command is linked with.
-fn needed(command: &[OsString]) -> Result<Option<Mpi>, Failure> {
-    for program in command.iter().filter_map(|word| program(word)) {
-        let Ok(output) = Command::new("ldd").arg(&program).output() else { return Ok(None) };
+fn needed(command: &[OsString]) -> Option<Mpi> {
+    command.iter().filter_map(|word| program(word)).find_map(|program| {
+        let output = Command::new("ldd").arg(&program).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let needs = |name: &str| text.lines().any(|line| line.trim_start().starts_with(name));
-        if needs("libmpi.so.40") {
-            return Ok(Some(Mpi::Openmpi));
-        }
-        if needs("libmpich.so.12") || needs("libmpi.so.12") {
-            return Ok(Some(Mpi::Mpich));
-        }
-        if needs("libmpi_abi.so") {
-            let words = format!(
-                "preload: {} is linked with the standard's ABI (libmpi_abi.so), which no library here has",
-                program.display()
-            );
-            return Err(Failure::Words(words));
-        }
-    }
-    Ok(None)
+        let names = [
+            ("libmpi_abi.so", Mpi::Abi),
+            ("libmpi.so.40", Mpi::Openmpi),
+            ("libmpich.so.12", Mpi::Mpich),
+            ("libmpi.so.12", Mpi::Mpich),
+        ];
+        names.into_iter().find(|(name, _)| needs(name)).map(|(_, mpi)| mpi)
+    })
 }
 
 /// The executable that a word of the command names, in the search path or by its place.

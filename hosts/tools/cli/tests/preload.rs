@@ -76,7 +76,7 @@ fn what_is_missing_is_named() {
     let (begin, end) =
         ("unisono: preload: there is no ", "libunisono_mpich.so: hosts/mpi/build.sh or make install makes it\n");
     assert!(library.starts_with(begin) && library.ends_with(end), "{library}");
-    let unknown = "unisono: preload: the command does not show which MPI it uses: give --mpi openmpi or --mpi mpich\n";
+    let unknown = "unisono: preload: the command does not show which MPI it uses: give --mpi openmpi, mpich or abi\n";
     assert_eq!(said(&["sh", "-c", "true"]), unknown);
     let own =
         "unisono: preload: the command sets LD_PRELOAD=x.so itself, so that no library of Unisono would be loaded\n";

@@ -1,0 +1,29 @@
+"""Spack recipe. `spack repo add hosts/packaging/spack`, then `spack install unisono ^openmpi`."""
+
+from spack.package import *
+
+
+class Unisono(MakefilePackage):
+    """Collective operations between the processes of a machine, as libraries and to be preloaded under an MPI."""
+
+    homepage = "https://example.org/unisono"
+    git = "https://example.org/unisono.git"
+
+    license("Apache-2.0 OR MIT")
+
+    version("main", branch="main")
+
+    variant("mpi", default=True, description="The library to be preloaded under the MPI")
+
+    depends_on("c", type="build")
+    depends_on("rust@1.95:", type="build")
+    depends_on("pkgconfig", type="build")
+    depends_on("hwloc")
+    depends_on("mpi", when="+mpi")
+
+    def build(self, spec, prefix):
+        pass
+
+    def install(self, spec, prefix):
+        compiler = spec["mpi"].mpicc if "+mpi" in spec else ""
+        make("install", f"PREFIX={prefix}", f"MPICC={compiler}")
