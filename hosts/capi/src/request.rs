@@ -22,6 +22,7 @@ use unisono_kernel::call::in_flight::{InFlight, Storage};
 use unisono_kernel::comm::{Communicator, Member};
 use unisono_kernel::error::{Error, Refusal};
 use unisono_kernel::machine::transport::Observe;
+use unisono_kernel::region::{Counter, Word};
 
 /// `unisono_request`, opaque in C: a nonblocking or a persistent operation.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub struct Request {
     machine: Option<Any<'static>>,
     persistent: bool,
     active: bool,
+    /// 1 once the operation is complete: for a look without the claim.
+    done: Word,
 }
 
 /// The active requests, the oldest first. It has room for all requests that were not freed.
@@ -56,6 +59,9 @@ impl Storage<'static> for Active {
         if let Some(oldest) = self.0.pop_front() {
             // SAFETY: as above.
             unsafe { (*oldest).active = false };
+            // publishes: what the operation has received, to a thread that looks without the claim
+            // SAFETY: as above.
+            Counter::store_release(unsafe { &(*oldest).done }, 1);
         }
     }
 }
@@ -125,6 +131,8 @@ impl State {
     fn start(&mut self, request: *mut Request) -> Result<(), Error> {
         // SAFETY: not freed, and used only under the claim.
         unsafe { (*request).active = true };
+        // SAFETY: as above.
+        Counter::store_release(unsafe { &(*request).done }, 0);
         // Room was reserved when the request was made.
         self.in_flight.storage_mut().0.push_back(request);
         self.progress().inspect_err(|_| self.retire(request))
@@ -191,7 +199,8 @@ pub(crate) unsafe fn create(
         let mut claim = Claim::new(handle)?;
         let state = claim.state();
         state.in_flight.storage_mut().0.try_reserve(state.requests + 1).map_err(|_| Failure::Memory)?;
-        let own = allocate(Request { comm, lists: Lists::default(), machine: None, persistent, active: false })?;
+        let (lists, done) = (Lists::default(), Word::zero());
+        let own = allocate(Request { comm, lists, machine: None, persistent, active: false, done })?;
         state.requests += 1;
         let before = state.in_flight.unstarted();
         // SAFETY: allocated above. The lists in it keep their address until the request, and its machine, is freed.
@@ -233,8 +242,9 @@ unsafe fn complete(
     unsafe { complete_claimed(request, own, &mut claim, once, advance) }
 }
 
-/// As [`unisono_test`], for a host whose threads move the requests of all of them: while another call uses the communicator, the
-/// request counts as not complete, and a call that begins meanwhile waits for the end of this one.
+/// As [`unisono_test`], for a host whose threads move each other's nonblocking requests: a call that begins meanwhile waits for the
+/// end of this one. While another call uses the communicator, which completes what was started before it, this one only looks whether the
+/// request is complete, and then does not free it: `request` stays, to be tested again.
 ///
 /// # Errors
 /// The failure of the operation; the request is freed then, too.
@@ -250,7 +260,11 @@ pub unsafe fn test_beside_calls(request: *mut *mut Request) -> Result<bool, Fail
     // SAFETY: the caller's promise. The field never changes.
     let comm = unsafe { (*own).comm };
     // SAFETY: the caller's promise: a communicator is not freed before its requests.
-    let Some(mut claim) = Claim::for_progress(unsafe { &*comm }) else { return Ok(false) };
+    let Some(mut claim) = Claim::for_progress(unsafe { &*comm }) else {
+        // pairs with: the store in retire_oldest
+        // SAFETY: not freed; only the flag is used without the claim.
+        return Ok(Counter::load_acquire(unsafe { &(*own).done }).at_least(1));
+    };
     // SAFETY: the caller's promise.
     unsafe { complete_claimed(request, own, &mut claim, true, State::progress) }
 }

@@ -18,12 +18,13 @@
 
 #include "collectives.h"
 
-/* A collective that was started, from its start until the MPI frees its request. */
+/* A collective that was started, until both are done with it: the list, and the MPI. */
 struct request {
-    struct request *next; /* in the list */
-    unisono_request *ours;
+    struct request *next, *told; /* in the list; among those of which the MPI is to be told */
+    bool listed, known;          /* is it in the list, and does the MPI know its request? changed under the lock */
+    unisono_request *ours;       /* null once it is complete, and freed */
     MPI_Request handle;
-    bool complete;
+    bool complete; /* the MPI is told, or is being told */
     int error; /* of unisono.h */
     int code;  /* MPI's, once the error was raised */
     struct shim_call call;
@@ -44,11 +45,16 @@ static bool is_idle(void) { return !__atomic_load_n(&pending, __ATOMIC_RELAXED);
 
 /* ---- Progress --------------------------------------------------------------------------------------------------- */
 
-/* Moves a collective, under the lock. Is it complete? */
+/* Moves a collective, under the lock. Is it complete? If another thread calls its communicator now, it is freed later. */
 static bool is_done(struct request *r) {
-    int done = 0;
-    if (r->ours && (r->error = unisono_mpi_test(&r->ours, &done))) r->ours = NULL;
-    return !r->ours;
+    int done = 1;
+    if (r->ours && (r->error = unisono_mpi_test(&r->ours, &done))) r->ours = NULL, done = 1;
+    return done;
+}
+
+/* Under the lock. */
+static void free_unused(struct request *r) {
+    if (!r->listed && !r->known) free(r);
 }
 
 /* Of a request that has left the list: the lease that it must release, or null. */
@@ -67,21 +73,24 @@ static int advance(void) {
     rounds++;
     for (struct request **at = &pending; *at;) {
         struct request *r = *at;
-        if (!is_done(r)) {
+        bool is = is_done(r);
+        if (is && !r->complete) {
+            __atomic_store_n(&r->complete, true, __ATOMIC_RELEASE);
+            r->told = done, done = r;
+        }
+        if (!is || r->ours) {
             at = &r->next;
             continue;
         }
         __atomic_store_n(at, r->next, __ATOMIC_RELAXED);
         unisono_mpi_release(last_of(r));
-        r->next = done, done = r;
+        r->listed = false;
+        free_unused(r);
     }
     pthread_mutex_unlock(&lock);
     for (struct request *next; done; done = next, completed++) {
-        MPI_Request handle = done->handle;
-        next = done->next;
-        /* From here on another thread may free it. */
-        __atomic_store_n(&done->complete, true, __ATOMIC_RELEASE);
-        PMPI_Grequest_complete(handle);
+        next = done->told; /* once the MPI is told, it may free the request */
+        PMPI_Grequest_complete(done->handle);
     }
     return completed;
 }
@@ -90,6 +99,7 @@ void shim_move_requests(void) { advance(); }
 
 bool shim_keeps_lease(const unisono_mpi_lease *lease) {
     bool keeps = false;
+    advance();
     if (!lease || is_idle()) return false;
     pthread_mutex_lock(&lock);
     for (struct request *r = pending; r; r = r->next)
@@ -125,7 +135,10 @@ static int release(void *extra) {
     struct request *r = extra;
     free(r->types);
     shim_give_back(r->kept);
-    free(r);
+    pthread_mutex_lock(&lock);
+    r->known = false;
+    free_unused(r);
+    pthread_mutex_unlock(&lock);
     return MPI_SUCCESS;
 }
 
@@ -269,6 +282,7 @@ int shim_start(struct shim_call of, MPI_Request *request) {
         free(r);
         return shim_raise(of.comm, SHIM_STARTED(of.collective), UNISONO_ERR_MEMORY);
     }
+    r->known = true;
     MPI_Request handle = r->handle;
     int error = start(r);
     count(&r->call, error);
@@ -281,13 +295,13 @@ int shim_start(struct shim_call of, MPI_Request *request) {
     bool uses_memory = r->call.collective == REDUCE_SCATTER || r->call.send.listed || r->call.receive.listed || r->call.send.staged || r->call.receive.staged;
     if (uses_memory) shim_take_memory(r->kept);
     *request = handle;
-    if (is_done(r)) {
+    if (is_done(r) && !r->ours) {
         r->complete = true;
         PMPI_Grequest_complete(handle);
         return MPI_SUCCESS;
     }
     pthread_mutex_lock(&lock);
-    r->next = pending;
+    r->listed = true, r->next = pending;
     __atomic_store_n(&pending, r, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
     pthread_cond_signal(&some);

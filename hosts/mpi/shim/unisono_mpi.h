@@ -67,8 +67,8 @@ unisono_comm *unisono_mpi_settle(unisono_mpi_lease *lease, int agreed);
  * allowed. */
 void unisono_mpi_release(unisono_mpi_lease *lease);
 
-/* As unisono_test, but other threads may use the communicator meanwhile: then `done` is 0. A call of theirs waits for the end of a
- * test. */
+/* As unisono_test, but other threads may call the communicator meanwhile. A call of theirs waits for the end of a test; a test during one
+ * only looks, and leaves the request to be tested again, also where `done` is 1. */
 int unisono_mpi_test(unisono_request **request, int *done);
 
 /* Have this process's node, with so many ranks of the job, and this process fewer cores than ranks? */

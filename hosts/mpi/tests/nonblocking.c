@@ -195,6 +195,29 @@ static void threads(MPI_Comm comm) {
     }
 }
 
+static void *waits_and_sends(void *of) {
+    MPI_Wait(of, MPI_STATUS_IGNORE);
+    MPI_Send(NULL, 0, MPI_INT, 1, 11, MPI_COMM_WORLD);
+    return NULL;
+}
+
+/* Rank 0 waits in a blocking collective for rank 1, which comes when a thread of rank 0 has seen that an earlier one is complete. */
+static void seen(MPI_Comm comm) {
+    if (size < 2) return;
+    for (int round = 0; round < 30; round++) {
+        long early = -1, late = -1, mine = me + 1;
+        MPI_Request request;
+        pthread_t thread;
+        MPI_Iallreduce(&mine, &early, 1, MPI_LONG, MPI_SUM, comm, &request);
+        if (!me) pthread_create(&thread, NULL, waits_and_sends, &request);
+        else MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (me == 1) MPI_Recv(NULL, 0, MPI_INT, 0, 11, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Allreduce(&mine, &late, 1, MPI_LONG, MPI_SUM, comm);
+        if (!me) pthread_join(thread, NULL);
+        expect(early == sum_of_ranks(1) && late == early, "seen: %ld and %ld", early, late);
+    }
+}
+
 static void cancelled(MPI_Comm comm) {
     MPI_Request request;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -237,7 +260,7 @@ int main(int argc, char **argv) {
     freed();
     moved(other);
     in_order(other);
-    if (level == MPI_THREAD_MULTIPLE) threads(other);
+    if (level == MPI_THREAD_MULTIPLE) threads(other), seen(other);
     cancelled(other);
     MPI_Comm_free(&other);
     return finish("nonblocking");
