@@ -177,9 +177,11 @@ static int wait_for(int count, void **extras, double timeout, MPI_Status *status
 }
 
 /* MPICH's does not call poll_one. */
-int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
+int shim_export_request_get_status(shim_handle request, int *flag, void *status) __asm__("MPI_Request_get_status");
+int shim_export_request_get_status(shim_handle request, int *flag, void *status) {
+    typedef int function(shim_handle, int *, void *);
     advance();
-    return PMPI_Request_get_status(request, flag, status);
+    return ((function *)SHIM_ONCE(shim_function, "PMPI_Request_get_status"))(request, flag, status);
 }
 
 static void *watch(void *unused) {

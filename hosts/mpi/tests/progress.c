@@ -147,9 +147,23 @@ static void probed(bool matched) {
     MPI_Comm_free(&node);
 }
 
+/* MPI_Request_get_status, which the preload replaces, of a message's request. */
+static void status_of_a_message(void) {
+    enum { TURN = 21 };
+    int me = rank_in(MPI_COMM_WORLD), size = size_of(MPI_COMM_WORLD), got = -1, done = 0;
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
+    MPI_Irecv(&got, 1, MPI_INT, (me + size - 1) % size, TURN, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(&me, 1, MPI_INT, (me + 1) % size, TURN, MPI_COMM_WORLD, &requests[1]);
+    while (!done) MPI_Request_get_status(requests[0], &done, statuses);
+    MPI_Waitall(2, requests, statuses);
+    expect(got == (me + size - 1) % size, "a message has %d", got);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     alarm(LIMIT_S);
+    status_of_a_message();
     unsigned char *large = allocate(LARGE);
     for (int shape = 0; shape < SHAPES; shape++) {
         pending(shape, true, large);
