@@ -215,6 +215,7 @@ static bool hear(void) {
     int (*add)(int (*)(void)) = shim_symbol("opal_progress_register");
     if (add) return add(advance) == 0;
     start_polled = shim_symbol("PMPIX_Grequest_start");
+    if (!start_polled) start_polled = shim_symbol("MPIX_Grequest_start"); /* in its libmpi_abi */
     crowded = unisono_mpi_crowded(shim_local_ranks());
     return start_polled && start_watch();
 }
