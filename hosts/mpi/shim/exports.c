@@ -35,7 +35,7 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
     int SHIM_NAME(shim_export_i##name)(SHIM_PARTS(parts, _C), void *request) {                                         \
         typedef int function(SHIM_PARTS(parts, _C), void *);                                                           \
         function *underlying = (function *)SHIM_ONCE(shim_function, "P" SHIM_TEXT(SHIM_NAME(MPI_I##name)));            \
-        static unisono_request *any;                                                                                   \
+        static unisono_request *any; /* not null: a nonblocking call; shim_start writes its own */                     \
         struct shim_call c;                                                                                            \
         c.request = &any;                                                                                              \
         enum shim_route route = request ? plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN)) : ROUTE_UNDERLYING;        \

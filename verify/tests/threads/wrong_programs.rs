@@ -327,24 +327,34 @@ fn an_old_record_is_not_taken_for_a_new_one() {
     }
 }
 
+/// Rank `odd` calls with the second length, all others with the first: every rank is told both.
+fn told_apart(
+    ranks: u32,
+    odd: u32,
+    lengths: [usize; 2],
+    call: impl Fn(&mut Communicator<Local>, &mut [u8]) -> Result<(), Error> + Send + Sync + 'static,
+) {
+    let errors = bounded(move || {
+        unisono_local::run(Params::new(ranks), |mut comm| {
+            let mut data = vec![0; lengths[usize::from(comm.rank() == odd)]];
+            call(&mut comm, &mut data)
+        })
+        .unwrap()
+    });
+    let [most, other] = lengths.map(|bytes| bytes as u64);
+    for (rank, error) in (0..).zip(errors) {
+        let found = error.err().and_then(refusal).map(|found| (found.argument, found.value, found.bound));
+        let both = [(most, other), (other, most)].map(|(a, b)| Some((Argument::Bytes, a, Bound::Equals(b))));
+        assert!(both.contains(&found), "{ranks} ranks, rank {odd} with {other} bytes, rank {rank}: {found:?}");
+    }
+}
+
 /// Lengths that go by doubling, on lines of either kind, which are not posted lines, beside others and beside some that are too long.
 #[test]
 fn lengths_in_an_allreduce_by_doubling_and_beyond_are_told_apart() {
     for (ranks, odd) in [(17, 3), (17, 16), (32, 0)] {
         for lengths in [[48, 56], [56, 48], [512, 520], [1024, 1032], [1032, 1024], [8, 2000]] {
-            let errors = bounded(move || {
-                unisono_local::run(Params::new(ranks), |mut comm| {
-                    let mut data = vec![0; lengths[usize::from(comm.rank() == odd)]];
-                    comm.allreduce_in_place(&mut data, Op::SUM_I64)
-                })
-                .unwrap()
-            });
-            let [most, other] = lengths.map(|bytes| bytes as u64);
-            for (rank, error) in (0..).zip(errors) {
-                let found = error.err().and_then(refusal).map(|found| (found.argument, found.value, found.bound));
-                let both = [(most, other), (other, most)].map(|(a, b)| Some((Argument::Bytes, a, Bound::Equals(b))));
-                assert!(both.contains(&found), "{ranks} ranks, rank {odd} with {other} bytes, rank {rank}: {found:?}");
-            }
+            told_apart(ranks, odd, lengths, |comm, data| comm.allreduce_in_place(data, Op::SUM_I64));
         }
     }
 }
@@ -355,21 +365,11 @@ fn lengths_in_an_allreduce_by_doubling_and_beyond_are_told_apart() {
 fn lengths_in_an_allreduce_by_groups_are_told_apart() {
     for (ranks, odd) in [(4, 0), (4, 3), (6, 2), (9, 4), (12, 7)] {
         for lengths in [[800, 1600], [1600, 800], [8, 16], [800, 0]] {
-            let errors = bounded(move || {
-                unisono_local::run(Params::new(ranks), |mut comm| {
-                    let mut data = vec![0; lengths[usize::from(comm.rank() == odd)]];
-                    let data = Data::bytes_mut(&mut data);
-                    let algorithm = AllreduceAlgorithm::Groups;
-                    comm.run(&Call::Allreduce { send: data, receive: data, op: Op::SUM_I64, algorithm }).map(drop)
-                })
-                .unwrap()
+            told_apart(ranks, odd, lengths, move |comm, data| {
+                let data = Data::bytes_mut(data);
+                let algorithm = AllreduceAlgorithm::Groups;
+                comm.run(&Call::Allreduce { send: data, receive: data, op: Op::SUM_I64, algorithm }).map(drop)
             });
-            let [most, other] = lengths.map(|bytes| bytes as u64);
-            for (rank, error) in (0..).zip(errors) {
-                let found = error.err().and_then(refusal).map(|found| (found.argument, found.value, found.bound));
-                let both = [(most, other), (other, most)].map(|(a, b)| Some((Argument::Bytes, a, Bound::Equals(b))));
-                assert!(both.contains(&found), "{ranks} ranks, rank {odd} with {other} bytes, rank {rank}: {found:?}");
-            }
         }
     }
 }
@@ -378,21 +378,11 @@ fn lengths_in_an_allreduce_by_groups_are_told_apart() {
 fn lengths_in_a_reduce_by_slices_are_told_apart() {
     for (ranks, root, odd) in [(2, 0, 1), (3, 1, 1), (3, 2, 0), (5, 0, 4)] {
         for lengths in [[800, 1600], [1600, 800], [8, 16], [800, 0]] {
-            let errors = bounded(move || {
-                unisono_local::run(Params::new(ranks), |mut comm| {
-                    let mut data = vec![0; lengths[usize::from(comm.rank() == odd)]];
-                    let send = Data::bytes_mut(&mut data);
-                    let (receive, algorithm) = ((comm.rank() == root).then_some(send), ReduceAlgorithm::Slices);
-                    comm.run(&Call::Reduce { send, receive, op: Op::SUM_I64, root, algorithm }).map(drop)
-                })
-                .unwrap()
+            told_apart(ranks, odd, lengths, move |comm, data| {
+                let send = Data::bytes_mut(data);
+                let (receive, algorithm) = ((comm.rank() == root).then_some(send), ReduceAlgorithm::Slices);
+                comm.run(&Call::Reduce { send, receive, op: Op::SUM_I64, root, algorithm }).map(drop)
             });
-            let [most, other] = lengths.map(|bytes| bytes as u64);
-            for (rank, error) in (0..).zip(errors) {
-                let found = error.err().and_then(refusal).map(|found| (found.argument, found.value, found.bound));
-                let both = [(most, other), (other, most)].map(|(a, b)| Some((Argument::Bytes, a, Bound::Equals(b))));
-                assert!(both.contains(&found), "{ranks} ranks, rank {odd} with {other} bytes, rank {rank}: {found:?}");
-            }
         }
     }
 }
