@@ -184,6 +184,11 @@ fn drawn_programs_pass_on_real_processes() {
     std::fs::write(&file, printed).expect("a file");
     let output = succeeds(&["check", "--program", file.to_str().expect("a path in words")]);
     assert_eq!(output, "1 program passed\n");
+    // A text may be longer than a variable of a process's environment: those of 128 ranks are.
+    let steps = "* spin 1\n".repeat(15_000);
+    std::fs::write(&file, format!("ranks 2\nseed 1\nsegment 4 4 512 0 0 0 0 0 0 0\n{steps}")).expect("a file");
+    let output = succeeds(&["check", "--program", file.to_str().expect("a path in words")]);
+    assert_eq!(output, "1 program passed\n");
     // Where the world's communicator begins to count is the program's.
     let beyond = "ranks 1\nseed 1\nsegment 64 16 32768 0 0 0 4611686018427387904 0 0 0\n";
     std::fs::write(&file, beyond).expect("a file");

@@ -1,9 +1,10 @@
-//! Reduce, allreduce, reduce_scatter, scan and exscan: every root × algorithm × operation × size, in
+//! Reduce, allreduce, reduce_scatter, scan and exscan: roots × algorithms × operation × size, in
 //! place and not.
 
 use super::operands::Fold;
 use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally, roots};
 use crate::error::Failure;
+use std::collections::BTreeSet;
 use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm, ScanAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::Blocks;
@@ -11,10 +12,13 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::Error;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::layout::LINE_PAYLOAD;
+use unisono_kernel::region::layout::{LINE_PAYLOAD, PARTIAL};
 use unisono_kernel::shm::allreduce::posted;
 
-const ALGORITHMS: [&str; 6] = ["auto", "posted", "doubling", "exchange", "slices", "groups"];
+/// The rules choose some of these only where ranks have a core each.
+const ALLREDUCES: [&str; 6] = ["auto", "posted", "doubling", "exchange", "slices", "groups"];
+const REDUCES: [&str; 4] = ["tree", "exchange", "slices", "groups"];
+const SCANS: [&str; 4] = ["auto", "doubling", "exchange", "groups"];
 const BLANK: u8 = 0xEE;
 
 /// The parts of a case that are the same on all ranks, and this rank.
@@ -41,21 +45,26 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
                     let place = if in_place { " in place" } else { "" };
                     tally.case(format!("{name} {} {} B{place}", fold.name(), 8 * words), right);
                 };
+                let short = 8 * words as u64 <= posted::MOST;
                 for root in roots(comm.size()) {
-                    report(&format!("reduce root {root}"), case.reduce(comm, root as usize)?);
+                    report(&format!("reduce root {root}"), case.reduce(comm, root as usize, "auto")?);
                 }
-                for name in ALGORITHMS
-                    .iter()
-                    .filter(|name| !["posted", "doubling"].contains(*name) || 8 * words as u64 <= posted::MOST)
-                {
+                for name in REDUCES.into_iter().filter(|name| *name != "tree" || short) {
+                    for root in BTreeSet::from([size / 2, size - 1]) {
+                        report(&format!("reduce {name} root {root}"), case.reduce(comm, root, name)?);
+                    }
+                }
+                let applies = |name: &&str| match *name {
+                    "posted" => short,
+                    "doubling" => 8 * words as u64 <= PARTIAL,
+                    _ => true,
+                };
+                for name in ALLREDUCES.into_iter().filter(applies) {
                     report(&format!("allreduce {name}"), case.allreduce(comm, name)?);
                 }
                 report("reduce_scatter", case.reduce_scatter(comm, false)?);
                 report("reduce_scatter_block", case.reduce_scatter(comm, true)?);
-                for name in ["auto", "doubling", "exchange", "groups"] {
-                    if name == "doubling" && 8 * words as u64 > posted::MOST {
-                        continue;
-                    }
+                for name in SCANS.into_iter().filter(|name| *name != "doubling" || short) {
                     report(&format!("scan {name}"), case.scan(comm, name)?);
                     report(&format!("exscan {name}"), case.exscan(comm, name)?);
                 }
@@ -95,17 +104,13 @@ impl Case {
         Ok((send == self.operand()).then_some(receive))
     }
 
-    fn reduce(&self, comm: &mut Caller<'_>, root: usize) -> Result<bool, Error> {
+    fn reduce(&self, comm: &mut Caller<'_>, root: usize, name: &str) -> Result<bool, Failure> {
+        let algorithm = ReduceAlgorithm::from_name(name);
+        let algorithm = algorithm.ok_or_else(|| Failure::Words(format!("no algorithm {name}")))?;
         let mine = self.me == root;
         let (op, root) = (self.op, root as u32);
         let found = self.run(mine, |send, receive| {
-            comm.run(Call::Reduce {
-                send,
-                receive: mine.then_some(receive),
-                op,
-                root,
-                algorithm: ReduceAlgorithm::Auto,
-            })
+            comm.run(Call::Reduce { send, receive: mine.then_some(receive), op, root, algorithm })
         })?;
         let wanted = if mine { self.result(self.size) } else { vec![BLANK; 8 * self.words] };
         Ok(found == Some(wanted))

@@ -96,7 +96,9 @@ impl Runner<'_> {
 
     /// Runs one program; the error says what is wrong.
     fn one(&self, program: &Program, limit: Duration) -> Result<(), String> {
-        let team = self.team(program.ranks, Source::Text(program.to_string()), limit);
+        let file = self.directory.0.join("program");
+        std::fs::write(&file, program.to_string()).map_err(|e| format!("{}: {e}", file.display()))?;
+        let team = self.team(program.ranks, Source::File(file), limit);
         let (_, reports) = team.map_err(|failure| failure.to_string())?;
         say(program, reports)
     }

@@ -17,8 +17,8 @@ pub(crate) struct Programs {
 /// The source of programs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) enum Source {
-    /// This program, as its text.
-    Text(String),
+    /// The program whose text is in this file. (It may be longer than a variable of the environment, in which jobs travel.)
+    File(PathBuf),
     /// Programs drawn from this seed and the following ones, for a time.
     Seeds(u64, Duration),
 }

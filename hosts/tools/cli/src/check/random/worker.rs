@@ -1,7 +1,7 @@
 //! A rank that runs programs.
 
 use super::programs::{Programs, Source};
-use super::{Left, budget, report_of};
+use super::{Left, budget, read, report_of};
 use crate::error::Failure;
 use crate::team::Team;
 use rustix::process::{Signal, getpid, kill_process};
@@ -154,9 +154,8 @@ fn one(team: &mut Team, program: &Program, limit: Duration, dog: &Watchdog, righ
 pub(crate) fn work(team: &mut Team, args: &Programs) -> Result<(), Failure> {
     let dog = Watchdog::start(report_of(&args.reports, team.rank()));
     let (first, time) = match &args.source {
-        Source::Text(text) => {
-            let program = Program::parse(text).map_err(|wrong| Failure::Words(wrong.to_string()))?;
-            let last = Some(one(team, &program, args.limit, &dog, 0)?);
+        Source::File(path) => {
+            let last = Some(one(team, &read(path)?, args.limit, &dog, 0)?);
             dog.leave(&Left { right: 0, last });
             return Ok(());
         }
