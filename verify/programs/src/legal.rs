@@ -52,9 +52,12 @@ enum Can {
 struct Walk<'p> {
     program: &'p Program,
     groups: Vec<Vec<u32>>,
-    /// Of each communicator: what its members call, in order; how much of that each has called; and how much of it each is
-    /// known to have taken up.
+    /// Of each communicator, the place of each rank of the program among its members.
+    places: Vec<Vec<Option<usize>>>,
+    /// Of each communicator: what its members call, in order; how many have taken up each of that; how much of it each has
+    /// called; and how much of it each is known to have taken up.
     events: Vec<Vec<Event>>,
+    arrived: Vec<Vec<usize>>,
     called: Vec<Vec<usize>>,
     reached: Vec<Vec<usize>>,
     runner: Runner,
@@ -238,10 +241,16 @@ impl<'p> Walk<'p> {
         there.iter_mut().for_each(|comms| comms[0][0] = true);
         let reached: Vec<_> = groups.iter().map(|group| vec![0; group.len()]).collect();
         let requests = vec![vec![Request::default(); program.calls.len()]; ranks];
+        let mut places = vec![vec![None; ranks]; comms];
+        for (places, group) in places.iter_mut().zip(&groups) {
+            group.iter().enumerate().for_each(|(place, &rank)| places[rank as usize] = Some(place));
+        }
         Self {
             program,
             groups,
+            places,
             events: vec![Vec::new(); comms],
+            arrived: vec![Vec::new(); comms],
             called: reached.clone(),
             reached,
             runner,
@@ -254,9 +263,7 @@ impl<'p> Walk<'p> {
     }
 
     fn walk(mut self) -> Result<(), String> {
-        let program = self.program;
-        let steps: Vec<Vec<usize>> =
-            (0..program.ranks).map(|rank| program.steps_of(&self.groups, rank).map(|(at, _)| at).collect()).collect();
+        let steps = self.steps();
         let mut next = vec![0; steps.len()];
         loop {
             let mut moved = false;
@@ -293,6 +300,27 @@ impl<'p> Walk<'p> {
         Ok(())
     }
 
+    /// Each rank's steps, as [`Program::steps_of`] has them.
+    fn steps(&self) -> Vec<Vec<usize>> {
+        let program = self.program;
+        let everyone: Vec<_> = (0..program.ranks).collect();
+        let mut steps = vec![Vec::new(); everyone.len()];
+        for (at, step) in program.steps.iter().enumerate() {
+            let call = step.numbers.first().and_then(|&call| program.calls.get(call as usize));
+            let ranks = match &step.who {
+                Some(who) => std::slice::from_ref(who),
+                None if !step.verb.calls() => &everyone[..],
+                None => call.and_then(|call| self.groups.get(call.comm)).map_or(&[][..], Vec::as_slice),
+            };
+            for &rank in ranks {
+                if let Some(steps) = steps.get_mut(rank as usize) {
+                    steps.push(at);
+                }
+            }
+        }
+        steps
+    }
+
     fn step(&mut self, rank: u32, at: usize) -> Result<Can, String> {
         let step = &self.program.steps[at];
         let calls: Vec<usize> = self.program.calls_of(step).collect();
@@ -301,7 +329,7 @@ impl<'p> Walk<'p> {
             let [made, freed] = self.there[rank as usize][comm];
             // Requests outlive the communicator that they were started on.
             let calls = self.runner.scopes || matches!(step.verb, Verb::Run | Verb::Init | Verb::Start);
-            if !self.groups[comm].contains(&rank) || !made || freed && calls {
+            if self.places[comm][rank as usize].is_none() || !made || freed && calls {
                 return Err(format!("has no communicator {comm} for call {call}"));
             }
         }
@@ -361,7 +389,7 @@ impl<'p> Walk<'p> {
                 if more && self.requests_of(me, comm) >= REQUESTS {
                     return Err(format!("more than {REQUESTS} requests of communicator {comm}"));
                 }
-                let place = self.groups[comm].iter().position(|&member| member == rank).unwrap_or(0);
+                let place = self.places[comm][me].unwrap_or(0);
                 let at = self.called[comm][place];
                 let new = (number, verb, request.persistent);
                 match self.events[comm].get(at) {
@@ -369,7 +397,10 @@ impl<'p> Walk<'p> {
                         return Err(format!("call {number}, where another rank makes call {}", event.0));
                     }
                     Some(_) => {}
-                    None => self.events[comm].push(new),
+                    None => {
+                        self.events[comm].push(new);
+                        self.arrived[comm].push(0);
+                    }
                 }
                 self.called[comm][place] += 1;
                 self.entered[me] = Some(at);
@@ -397,10 +428,12 @@ impl<'p> Walk<'p> {
 
     /// A rank enters all calls that it has started, on one communicator or all.
     fn take_up(&mut self, rank: u32, only: Option<usize>) {
-        for (comm, group) in self.groups.iter().enumerate().filter(|(comm, _)| only.is_none_or(|only| only == *comm)) {
-            if let Some(place) = group.iter().position(|&member| member == rank) {
-                self.news |= self.reached[comm][place] < self.called[comm][place];
-                self.reached[comm][place] = self.called[comm][place];
+        for (comm, places) in self.places.iter().enumerate().filter(|(comm, _)| only.is_none_or(|only| only == *comm)) {
+            if let Some(place) = places[rank as usize] {
+                let new = self.reached[comm][place]..self.called[comm][place];
+                self.news |= !new.is_empty();
+                self.reached[comm][place] = new.end;
+                self.arrived[comm][new].iter_mut().for_each(|arrived| *arrived += 1);
             }
         }
     }
@@ -411,12 +444,12 @@ impl<'p> Walk<'p> {
             self.there[rank as usize][call.comm][1] = true;
         }
         for comm in call.makes() {
-            self.there[rank as usize][comm][0] |= self.groups[comm].contains(&rank);
+            self.there[rank as usize][comm][0] |= self.places[comm][rank as usize].is_some();
         }
     }
 
     fn all_reached(&self, comm: usize, event: usize) -> bool {
-        self.reached[comm].iter().all(|&reached| reached > event)
+        self.arrived[comm][event] == self.groups[comm].len()
     }
 
     /// Requests of a rank on a communicator.

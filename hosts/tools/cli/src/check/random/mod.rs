@@ -28,7 +28,7 @@ use unisono_programs::{Program, Verb};
 
 /// The time for which a team draws programs.
 const TEAM: Duration = Duration::from_secs(5);
-/// The bound of time for a step: it takes microseconds, on a machine that does nothing else.
+/// The bound of time for a step of few ranks ([`bound`]): it takes microseconds, on a machine that does nothing else.
 const LIMIT: Duration = Duration::from_secs(10);
 /// While a program that failed is shrunk: the bound for a step, the time for the whole shrinking, and the runs of each
 /// attempt.
@@ -37,6 +37,12 @@ const SHRINK: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
 /// The signal that ends a rank which a program kills.
 const KILL: i32 = Signal::KILL.as_raw();
+
+/// The bound for a step of so many ranks, from that of few. Many share cores: a call of a thousand short fragments has as many waits,
+/// in each of which all others run, and what else the machine does.
+fn bound(few: Duration, ranks: u32) -> Duration {
+    few * ranks.div_ceil(8)
+}
 
 /// A rank's report: how many programs were right, and its words about the next one.
 #[derive(Debug, Deserialize, Serialize)]
@@ -110,7 +116,8 @@ impl Runner<'_> {
             None => outln!("FAILED\n{words}")?,
         }
         let until = Instant::now() + SHRINK;
-        let (short, words) = shrink_by_running(program, words, (TRIES, until), |program| self.one(program, SHORT));
+        let (short, words) =
+            shrink_by_running(program, words, (TRIES, until), |program| self.one(program, bound(SHORT, program.ranks)));
         outln!("shrunk: {}\n{short}", words.replace('\n', "\n        "))?;
         Err(Failure::Silent(1))
     }
@@ -158,7 +165,10 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     }
     let runner = Runner { args, directory: Directory::new()? };
     if let Some(program) = program {
-        program.fits_scopes().and_then(|()| runner.one(&program, LIMIT)).map_err(Failure::Words)?;
+        program
+            .fits_scopes()
+            .and_then(|()| runner.one(&program, bound(LIMIT, program.ranks)))
+            .map_err(Failure::Words)?;
         outln!("1 program passed")?;
         return Ok(());
     }
@@ -166,7 +176,7 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     let (mut next, mut passed, mut killed) = (seed, 0, 0);
     while Instant::now() < until {
         let time = TEAM.min(until.saturating_duration_since(Instant::now()));
-        let (right, reports) = runner.team(args.ranks, Source::Seeds(next, time), LIMIT)?;
+        let (right, reports) = runner.team(args.ranks, Source::Seeds(next, time), bound(LIMIT, args.ranks))?;
         (next, passed) = (next + right, passed + right);
         if reports.iter().any(Option::is_some) {
             let program = Program::draw(next, &budget(args.ranks, false));
@@ -180,7 +190,7 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
             let program = Program::draw(next, &budget(args.ranks, true));
             next += 1;
             if program.steps.iter().any(|step| step.verb == Verb::Kill) {
-                if let Err(words) = runner.one(&program, LIMIT) {
+                if let Err(words) = runner.one(&program, bound(LIMIT, program.ranks)) {
                     return runner.failed(program, Some(next - 1), words);
                 }
                 killed += 1;
@@ -189,4 +199,14 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     }
     outln!("{passed} programs passed, {killed} more in which a rank was killed; seeds {seed} to {}", next - 1)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LIMIT, bound};
+
+    #[test]
+    fn many_ranks_have_more_time_for_a_step() {
+        assert_eq!([1, 8, 9, 128].map(|ranks| bound(LIMIT, ranks)), [1, 1, 2, 16].map(|times| times * LIMIT));
+    }
 }
