@@ -22,10 +22,10 @@ case $found in *mpicc*) ;; *) if command -v mpicc >/dev/null; then found="$found
 
 (cd "$root" && cargo build --locked --release -p unisono-mpi -p unisono-heap)
 
-# The exported names: the MPI's, for C and Fortran, and those of include/unisono_messages.h.
+# The exported names: the MPI's, which its functions for Fortran call, too; and those of include/unisono_messages.h.
 exports=$release/unisono_mpi_exports
 cat >"$exports" <<'END'
-{ global: MPI_*; mpi_*; ompi_*_f; unisono_messages_connect; local: *; };
+{ global: MPI_*; PMPI_*; unisono_messages_connect; local: *; };
 END
 
 # What a compiler's wrapper adds to find mpi.h, without the libraries it links.

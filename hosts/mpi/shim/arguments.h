@@ -5,8 +5,6 @@
  * _C        the parameters in C; SHIM_COUNT and SHIM_DISPLACEMENT are the types of counts and displacements there
  * _PLANNED  the parameters of a plan, the same for counts of every width
  * _PLAN     the arguments for a plan, from the C parameters
- * _FORTRAN  the parameters in Fortran, all addresses
- * _IN_C     the arguments of the C function, from Fortran's parameters (fortran.c)
  *
  * ALL and ROOT come last; the other parts end with a comma. SHIM_PARTS(parts, form) expands three parts in one form.
  */
@@ -22,40 +20,30 @@
 #define NOTHING_C
 #define NOTHING_PLANNED
 #define NOTHING_PLAN
-#define NOTHING_FORTRAN
-#define NOTHING_IN_C
 
 /* The buffer of a broadcast. */
 #define BUFFER_NAMES buffer, count, type,
 #define BUFFER_C void *buffer, SHIM_COUNT count, shim_handle type,
 #define BUFFER_PLANNED void *buffer, int64_t count, MPI_Datatype type,
 #define BUFFER_PLAN buffer, count, SHIM_TYPE(type),
-#define BUFFER_FORTRAN void *buffer, ints count, ints type,
-#define BUFFER_IN_C address(buffer), *count, PMPI_Type_f2c(*type),
 
 /* The two buffers of a reduction. */
 #define FOLD_NAMES send, receive, count, type, op,
 #define FOLD_C const void *send, void *receive, SHIM_COUNT count, shim_handle type, shim_handle op,
 #define FOLD_PLANNED const void *send, void *receive, int64_t count, MPI_Datatype type, MPI_Op op,
 #define FOLD_PLAN send, receive, count, SHIM_TYPE(type), SHIM_OP(op),
-#define FOLD_FORTRAN void *send, void *receive, ints count, ints type, ints op,
-#define FOLD_IN_C address(send), address(receive), *count, PMPI_Type_f2c(*type), PMPI_Op_f2c(*op),
 
 /* The same, with a count for each rank. */
 #define FOLDS_NAMES send, receive, counts, type, op,
 #define FOLDS_C const void *send, void *receive, const SHIM_COUNT *counts, shim_handle type, shim_handle op,
 #define FOLDS_PLANNED const void *send, void *receive, struct shim_list counts, MPI_Datatype type, MPI_Op op,
 #define FOLDS_PLAN send, receive, SHIM_LIST(counts), SHIM_TYPE(type), SHIM_OP(op),
-#define FOLDS_FORTRAN void *send, void *receive, ints counts, ints type, ints op,
-#define FOLDS_IN_C address(send), address(receive), counts, PMPI_Type_f2c(*type), PMPI_Op_f2c(*op),
 
 /* The send side: equal blocks. */
 #define SEND_NAMES send, send_count, send_type,
 #define SEND_C const void *send, SHIM_COUNT send_count, shim_handle send_type,
 #define SEND_PLANNED struct shim_blocks send,
 #define SEND_PLAN SHIM_EQUAL(send, send_count, send_type),
-#define SEND_FORTRAN void *send, ints send_count, ints send_type,
-#define SEND_IN_C address(send), *send_count, PMPI_Type_f2c(*send_type),
 
 /* The send side: blocks with lists. */
 #define SENDS_NAMES send, send_counts, send_starts, send_type,
@@ -63,8 +51,6 @@
     const void *send, const SHIM_COUNT *send_counts, const SHIM_DISPLACEMENT *send_starts, shim_handle send_type,
 #define SENDS_PLANNED struct shim_blocks send,
 #define SENDS_PLAN SHIM_LISTED(send, send_counts, send_starts, send_type),
-#define SENDS_FORTRAN void *send, ints send_counts, ints send_starts, ints send_type,
-#define SENDS_IN_C address(send), send_counts, send_starts, PMPI_Type_f2c(*send_type),
 
 /* The same, each block of a type of its own: displacements are in bytes. */
 #define SENDS_TYPED_NAMES send, send_counts, send_starts, send_types,
@@ -72,26 +58,18 @@
     const void *send, const SHIM_COUNT *send_counts, const SHIM_DISPLACEMENT *send_starts, const void *send_types,
 #define SENDS_TYPED_PLANNED struct shim_blocks send,
 #define SENDS_TYPED_PLAN SHIM_TYPED(send, send_counts, send_starts, send_types),
-#define SENDS_TYPED_FORTRAN void *send, ints send_counts, ints send_starts, ints send_types,
-#define SENDS_TYPED_IN_C                                                                                               \
-    address(send), send_counts, send_starts,                                                                           \
-        types_in_c(SLOT_SEND_TYPES, address(send) == MPI_IN_PLACE ? NULL : send_types, PMPI_Comm_f2c(*comm)),
 
 /* The receive side: equal blocks. */
 #define RECEIVE_NAMES receive, count, type,
 #define RECEIVE_C void *receive, SHIM_COUNT count, shim_handle type,
 #define RECEIVE_PLANNED struct shim_blocks receive,
 #define RECEIVE_PLAN SHIM_EQUAL(receive, count, type),
-#define RECEIVE_FORTRAN void *receive, ints count, ints type,
-#define RECEIVE_IN_C address(receive), *count, PMPI_Type_f2c(*type),
 
 /* The receive side: blocks with lists. */
 #define RECEIVES_NAMES receive, counts, starts, type,
 #define RECEIVES_C void *receive, const SHIM_COUNT *counts, const SHIM_DISPLACEMENT *starts, shim_handle type,
 #define RECEIVES_PLANNED struct shim_blocks receive,
 #define RECEIVES_PLAN SHIM_LISTED(receive, counts, starts, type),
-#define RECEIVES_FORTRAN void *receive, ints counts, ints starts, ints type,
-#define RECEIVES_IN_C address(receive), counts, starts, PMPI_Type_f2c(*type),
 
 /* The same, each block of a type of its own. */
 #define RECEIVES_TYPED_NAMES receive, counts, starts, types,
@@ -99,24 +77,17 @@
     void *receive, const SHIM_COUNT *counts, const SHIM_DISPLACEMENT *starts, const void *types,
 #define RECEIVES_TYPED_PLANNED struct shim_blocks receive,
 #define RECEIVES_TYPED_PLAN SHIM_TYPED(receive, counts, starts, types),
-#define RECEIVES_TYPED_FORTRAN void *receive, ints counts, ints starts, ints types,
-#define RECEIVES_TYPED_IN_C                                                                                            \
-    address(receive), counts, starts, types_in_c(SLOT_RECEIVE_TYPES, types, PMPI_Comm_f2c(*comm)),
 
 /* The communicator, without and with a root. */
 #define ALL_NAMES comm
 #define ALL_C shim_handle comm
 #define ALL_PLANNED MPI_Comm comm
 #define ALL_PLAN SHIM_COMM(comm)
-#define ALL_FORTRAN ints comm
-#define ALL_IN_C PMPI_Comm_f2c(*comm)
 
 #define ROOT_NAMES root, ALL_NAMES
 #define ROOT_C int root, ALL_C
 #define ROOT_PLANNED int root, ALL_PLANNED
 #define ROOT_PLAN root, ALL_PLAN
-#define ROOT_FORTRAN ints root, ALL_FORTRAN
-#define ROOT_IN_C *root, ALL_IN_C
 
 /* A side's blocks, and a list, for a plan; SHIM_WIDE: the lists have items of 64 bits. */
 #define SHIM_EQUAL(address, elements, handle)                                                                          \

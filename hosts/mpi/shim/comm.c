@@ -145,9 +145,11 @@ static int freed(MPI_Comm *comm, int (*underlying)(MPI_Comm *)) {
     return code;
 }
 
-int MPI_Comm_free(MPI_Comm *comm) { return freed(comm, SHIM_ONCE(shim_function, "PMPI_Comm_free")); }
+SHIM_EXPORT(comm_free, "Comm_free", (MPI_Comm *comm), (comm)) { return freed(comm, SHIM_ONCE(shim_function, "PMPI_Comm_free")); }
 
-int MPI_Comm_disconnect(MPI_Comm *comm) { return freed(comm, SHIM_ONCE(shim_function, "PMPI_Comm_disconnect")); }
+SHIM_EXPORT(comm_disconnect, "Comm_disconnect", (MPI_Comm *comm), (comm)) {
+    return freed(comm, SHIM_ONCE(shim_function, "PMPI_Comm_disconnect"));
+}
 
 static bool is_being_freed(MPI_Comm comm) {
     for (const struct shim_freed *one = shim_thread()->freeing; one; one = one->outer)

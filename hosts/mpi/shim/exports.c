@@ -10,10 +10,9 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
  * unchanged to the MPI. `verified`: whether the result is compared with the MPI's.
  */
 #define EXPORT(verified, NUMBER, Name, name, plan, parts, ...)                                                         \
-    int SHIM_NAME(shim_export_##name)(SHIM_PARTS(parts, _C)) __asm__(SHIM_TEXT(SHIM_NAME(MPI_##Name)));                \
-    int SHIM_NAME(shim_export_##name)(SHIM_PARTS(parts, _C)) {                                                         \
+    SHIM_EXPORT(SHIM_NAME(name), SHIM_TEXT(SHIM_NAME(Name)), (SHIM_PARTS(parts, _C)), (SHIM_PARTS(parts, _NAMES))) {   \
         typedef int function(SHIM_PARTS(parts, _C));                                                                   \
-        function *underlying = (function *)SHIM_ONCE(shim_function, "P" SHIM_TEXT(SHIM_NAME(MPI_##Name)));             \
+        function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" SHIM_TEXT(SHIM_NAME(Name)));             \
         struct shim_call c;                                                                                            \
         c.request = NULL;                                                                                              \
         enum shim_route route = plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN));                                \
@@ -30,11 +29,10 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
 
 /* The same for MPI_Ibcast, or MPI_Ibcast_c ... */
 #define EXPORT_STARTED(NUMBER, Name, name, plan, parts, ...)                                                           \
-    int SHIM_NAME(shim_export_i##name)(SHIM_PARTS(parts, _C), void *request)                                           \
-        __asm__(SHIM_TEXT(SHIM_NAME(MPI_I##name)));                                                                    \
-    int SHIM_NAME(shim_export_i##name)(SHIM_PARTS(parts, _C), void *request) {                                         \
+    SHIM_EXPORT(SHIM_NAME(i##name), SHIM_TEXT(SHIM_NAME(I##name)), (SHIM_PARTS(parts, _C), void *request),             \
+                (SHIM_PARTS(parts, _NAMES), request)) {                                                                \
         typedef int function(SHIM_PARTS(parts, _C), void *);                                                           \
-        function *underlying = (function *)SHIM_ONCE(shim_function, "P" SHIM_TEXT(SHIM_NAME(MPI_I##name)));            \
+        function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" SHIM_TEXT(SHIM_NAME(I##name)));            \
         static unisono_request *any; /* not null: a nonblocking call; shim_start writes its own */                     \
         struct shim_call c;                                                                                            \
         c.request = &any;                                                                                              \

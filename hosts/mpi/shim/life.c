@@ -62,7 +62,7 @@ static bool is_standard(void) {
 }
 
 static void ask(void) {
-    if (!shim_symbol("PMPI_Init")) return;
+    if (!shim_has_mpi()) return;
     char text[MPI_MAX_LIBRARY_VERSION_STRING < 8192 ? 8192 : MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int len;
     foreign = !shim_symbol(MARK) || is_standard() != STANDARD;
@@ -122,7 +122,7 @@ static pthread_mutex_t waking = PTHREAD_MUTEX_INITIALIZER;
 /* Decides whether calls are taken over. `together`: all ranks of MPI_COMM_WORLD do so now. */
 static void wake(bool together) {
     int initialized = 0, finalized = 0;
-    if (!shim_symbol("PMPI_Init") || shim_is_foreign()) {
+    if (!shim_has_mpi() || shim_is_foreign()) {
         become(SHIM_OFF);
         return;
     }
@@ -162,13 +162,58 @@ void shim_finishing(void) {
 
 /* ---- Exported functions ------------------------------------------------------------------------------- */
 
-int MPI_Init(int *argc, char ***argv) { return shim_started(SHIM_FUNCTION(PMPI_Init)(argc, argv)); }
+/*
+ * A tool that is loaded after the shim is called by MPI_Init, and calls PMPI_Init in turn, which is the shim's. One that looks
+ * up the next MPI_Init instead (RTLD_NEXT) passes the shim by. From then on the shim keeps from it what it takes over: other ranks may be
+ * without such a tool, and all must do the same.
+ */
+static bool passed_by, reached; /* the shim's PMPI_Init was called */
+static bool in_tool; /* a tool's MPI_Init runs, which may call collectives */
 
-int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
-    return shim_started(SHIM_FUNCTION(PMPI_Init_thread)(argc, argv, required, provided));
+void *shim_callee(const char *name, void *own, void **known) {
+    void *tool = passed_by ? NULL : shim_tool(name), *at = tool ? tool : own;
+    if (!in_tool) __atomic_store_n(known, at, __ATOMIC_RELAXED);
+    return at;
 }
 
-int MPI_Finalize(void) {
+static int after_tool(int code) {
+    in_tool = false;
+    if (code != MPI_SUCCESS || reached) return code;
+    passed_by = true;
+    if (shim_speaks())
+        fprintf(stderr, "unisono: a tool that is loaded after Unisono's library calls the MPI past it, and so sees nothing of what is "
+                        "taken over: name the tool first in LD_PRELOAD\n");
+    return shim_started(code);
+}
+
+/* Defines MPI_Init and PMPI_Init, or MPI_Init_thread and PMPI_Init_thread. */
+#define INIT(lower, Name, parameters, names)                                                                           \
+    int shim_export_##lower parameters __asm__("PMPI_" Name);                                                          \
+    int shim_named_##lower parameters __asm__("MPI_" Name);                                                            \
+    int shim_export_##lower parameters {                                                                               \
+        typedef int function parameters;                                                                               \
+        reached = true;                                                                                                \
+        return shim_started(((function *)shim_function("PMPI_" Name))names);                                           \
+    }                                                                                                                  \
+    int shim_named_##lower parameters {                                                                                \
+        typedef int function parameters;                                                                               \
+        function *tool = shim_tool("MPI_" Name);                                                                       \
+        in_tool = tool;                                                                                                \
+        return tool ? after_tool(tool names) : shim_export_##lower names;                                              \
+    }
+
+INIT(init, "Init", (int *argc, char ***argv), (argc, argv))
+INIT(init_thread, "Init_thread", (int *argc, char ***argv, int required, int *provided), (argc, argv, required, provided))
+
+int shim_export_finalize(void) __asm__("PMPI_Finalize");
+int shim_named_finalize(void) __asm__("MPI_Finalize");
+int shim_export_finalize(void) {
     shim_finishing();
     return SHIM_FUNCTION(PMPI_Finalize)();
+}
+int shim_named_finalize(void) {
+    int (*tool)(void) = shim_tool("MPI_Finalize");
+    if (!tool) return shim_export_finalize();
+    if (passed_by) shim_finishing();
+    return tool();
 }

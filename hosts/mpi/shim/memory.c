@@ -6,8 +6,7 @@
 /* Bytes of the shortest block that is taken from the heap, which gives whole pages. */
 enum { SHORTEST = 4096 };
 
-int shim_export_alloc_mem(MPI_Aint bytes, shim_handle info, void *memory) __asm__("MPI_Alloc_mem");
-int shim_export_alloc_mem(MPI_Aint bytes, shim_handle info, void *memory) {
+SHIM_EXPORT(alloc_mem, "Alloc_mem", (MPI_Aint bytes, shim_handle info, void *memory), (bytes, info, memory)) {
     typedef int function(MPI_Aint, shim_handle, void *);
     function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_Alloc_mem");
     void *own = NULL;
@@ -18,8 +17,7 @@ int shim_export_alloc_mem(MPI_Aint bytes, shim_handle info, void *memory) {
     return MPI_SUCCESS;
 }
 
-int shim_export_free_mem(void *memory) __asm__("MPI_Free_mem");
-int shim_export_free_mem(void *memory) {
+SHIM_EXPORT(free_mem, "Free_mem", (void *memory), (memory)) {
     typedef int function(void *);
     function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_Free_mem");
     return unisono_mpi_free(memory) ? MPI_SUCCESS : underlying(memory);

@@ -28,7 +28,7 @@ static int class_of(int code) {
 
 static bool running(void) {
     int initialized = 0, finalized = 0;
-    if (!shim_symbol("PMPI_Init")) return false;
+    if (!shim_has_mpi()) return false;
     PMPI_Initialized(&initialized);
     if (initialized) PMPI_Finalized(&finalized);
     return initialized && !finalized;

@@ -83,8 +83,7 @@ bool shim_looks_again(int code, const int *flag) {
 }
 
 #define LOOK(lower, Name, parameters, names)                                                                           \
-    int shim_export_##lower parameters __asm__("MPI_" Name);                                                           \
-    int shim_export_##lower parameters {                                                                               \
+    SHIM_EXPORT(lower, Name, parameters, names) {                                                                      \
         typedef int function parameters;                                                                               \
         function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" Name);                                     \
         int code = underlying names;                                                                                   \

@@ -177,8 +177,7 @@ static int wait_for(int count, void **extras, double timeout, MPI_Status *status
 }
 
 /* MPICH's does not call poll_one. */
-int shim_export_request_get_status(shim_handle request, int *flag, void *status) __asm__("MPI_Request_get_status");
-int shim_export_request_get_status(shim_handle request, int *flag, void *status) {
+SHIM_EXPORT(request_get_status, "Request_get_status", (shim_handle request, int *flag, void *status), (request, flag, status)) {
     typedef int function(shim_handle, int *, void *);
     advance();
     return ((function *)SHIM_ONCE(shim_function, "PMPI_Request_get_status"))(request, flag, status);

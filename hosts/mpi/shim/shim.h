@@ -26,9 +26,15 @@
 
 /* The address of a symbol of the MPI; null if there is none. */
 void *shim_symbol(const char *name);
-/* The same for a function; never null: in place of a missing one, a function that prints that and returns
- * MPI_ERR_OTHER. */
+/* The same for a function, also one that the shim has, too; never null: in place of a missing one, a function that prints that and
+ * returns MPI_ERR_OTHER. */
 void *shim_function(const char *name);
+/* A tool's function of this name, MPI_..., that is loaded after the shim; null: there is none. */
+void *shim_tool(const char *name);
+/* What an exported function calls: such a tool's, or else the shim's `own`. *known is set to it once that is certain. */
+void *shim_callee(const char *name, void *own, void **known);
+/* Is an MPI in the process? */
+bool shim_has_mpi(void);
 
 /* Is the process's MPI another one than the one that this was built for? */
 bool shim_is_foreign(void);
@@ -47,6 +53,24 @@ bool shim_is_foreign(void);
 #undef OMPI_PREDEFINED_GLOBAL
 #define OMPI_PREDEFINED_GLOBAL(type, global) ((type)SHIM_ONCE(shim_symbol, #global))
 #endif
+
+/*
+ * Defines MPI_<Name> and PMPI_<Name>; the body of the second one follows. A tool (a profiler) takes MPI_<Name> for itself and calls
+ * PMPI_<Name>, which is ours then, wherever the tool is loaded. If it is loaded after us, MPI_<Name> passes the call to it. So a tool
+ * sees each call, and Unisono runs it. `Name` is a string, `names` are those of the parameters.
+ */
+#define SHIM_EXPORT(...) SHIM_EXPORT_OF(__VA_ARGS__)
+#define SHIM_EXPORT_OF(lower, Name, parameters, names)                                                                 \
+    int shim_export_##lower parameters __asm__("PMPI_" Name);                                                          \
+    int shim_named_##lower parameters __asm__("MPI_" Name);                                                            \
+    int shim_named_##lower parameters {                                                                                \
+        typedef int function parameters;                                                                               \
+        static void *known_;                                                                                           \
+        void *now_ = __atomic_load_n(&known_, __ATOMIC_RELAXED);                                                       \
+        if (__builtin_expect(!now_, 0)) now_ = shim_callee("MPI_" Name, (void *)shim_export_##lower, &known_);         \
+        return ((function *)now_)names;                                                                                \
+    }                                                                                                                  \
+    int shim_export_##lower parameters
 
 /* A function of the MPI. A call of one that is not in the list below does not link (-z defs). */
 #define SHIM_FUNCTION(name) (*(__typeof__(name) *)SHIM_ONCE(shim_function, #name))
@@ -123,14 +147,7 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_fromint SHIM_FUNCTION(PMPI_Comm_fromint)
 #endif
 #if defined OPEN_MPI || defined SMPI_H
-#define PMPI_Comm_c2f SHIM_FUNCTION(PMPI_Comm_c2f)
 #define PMPI_Comm_f2c SHIM_FUNCTION(PMPI_Comm_f2c)
-#define PMPI_Info_f2c SHIM_FUNCTION(PMPI_Info_f2c)
-#define PMPI_Op_f2c SHIM_FUNCTION(PMPI_Op_f2c)
-#define PMPI_Request_c2f SHIM_FUNCTION(PMPI_Request_c2f)
-#define PMPI_Type_f2c SHIM_FUNCTION(PMPI_Type_f2c)
-#define PMPI_Win_c2f SHIM_FUNCTION(PMPI_Win_c2f)
-#define PMPI_Win_f2c SHIM_FUNCTION(PMPI_Win_f2c)
 #endif
 
 /*
@@ -213,8 +230,6 @@ enum shim_slot {
     SLOT_RECEIVE_LISTS,
     SLOT_SEND_SHAPES,
     SLOT_RECEIVE_SHAPES,
-    SLOT_SEND_TYPES, /* handles that Fortran passed, in C */
-    SLOT_RECEIVE_TYPES,
     SLOTS_OF_A_CALL,
     SLOT_LEFT = SLOTS_OF_A_CALL, /* operands of the program's operation, unpacked */
     SLOT_RIGHT,

@@ -70,9 +70,8 @@ static void lend(const struct members *m, MPI_Win win) {
 
 /* `unit` is an int, or, in the function for large counts, an MPI_Aint. */
 #define ALLOCATE_SHARED(lower, Name, unit_type)                                                                        \
-    int shim_export_##lower(MPI_Aint, unit_type, shim_handle, shim_handle, void *, MPI_Win *) __asm__("MPI_" Name);    \
-    int shim_export_##lower(MPI_Aint bytes, unit_type unit, shim_handle info, shim_handle comm, void *base,            \
-                            MPI_Win *win) {                                                                            \
+    SHIM_EXPORT(lower, Name, (MPI_Aint bytes, unit_type unit, shim_handle info, shim_handle comm, void *base, MPI_Win *win), \
+                (bytes, unit, info, comm, base, win)) {                                                                \
         typedef int function(MPI_Aint, unit_type, shim_handle, shim_handle, void *, MPI_Win *);                        \
         function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" Name);                                     \
         if (!(shim_is_on() || shim_wake())) return underlying(bytes, unit, info, comm, base, win);                     \
@@ -89,8 +88,7 @@ ALLOCATE_SHARED(win_allocate_shared, "Win_allocate_shared", int)
 ALLOCATE_SHARED(win_allocate_shared_c, "Win_allocate_shared_c", MPI_Aint)
 #endif
 
-int shim_export_win_free(MPI_Win *win) __asm__("MPI_Win_free");
-int shim_export_win_free(MPI_Win *win) {
+SHIM_EXPORT(win_free, "Win_free", (MPI_Win *win), (win)) {
     typedef int function(MPI_Win *);
     function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_Win_free");
     void *number;
