@@ -27,13 +27,13 @@ INLINE enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
     const struct shim_comm *on = shim_find_again(comm);
     if (__builtin_expect(!on, 0)) {
         /* The first use waits for other ranks. All ranks find none here, or none does: blocking collectives have an order. */
-        if (c->request) return to_underlying(REASON_UNATTACHED);
+        if (c->form == FORM_NONBLOCKING) return to_underlying(REASON_UNATTACHED);
         int code = MPI_SUCCESS;
         on = shim_attach(comm, &code);
         c->code = code;
         if (!on) return ROUTE_FAILED;
     }
-    if (!on->comm && (!on->levels || c->request)) return to_underlying(on->reason);
+    if (!on->comm && (!on->levels || c->form)) return to_underlying(on->reason);
     c->collective = collective, c->comm = comm, c->on = on;
     c->send.blocks = c->receive.blocks = 0;
     c->send.shape = c->receive.shape = &shim_nothing;
@@ -171,7 +171,7 @@ INLINE enum shim_route fold(struct shim_call *c, const void *send, int64_t sent,
     if (!right || !lay_out_shaped(&c->receive, row(receive, received, type), receives ? 1 : 0, SLOT_RECEIVE))
         return to_underlying(REASON_ARGUMENTS);
     if (__builtin_expect(!c->operation, 0)) {
-        if (c->request) return to_underlying(REASON_OPERATION);
+        if (c->form) return to_underlying(REASON_OPERATION);
         enum shim_reason reason = shim_user(op, type, c->send.shape, c->on->comm);
         c->operation = &shim_thread()->user.folds, c->element = UNISONO_OPAQUE(c->send.shape->bytes);
         return reason == REASON_NONE ? ROUTE_TAKEN : to_underlying(reason);
@@ -387,7 +387,7 @@ INLINE int call(const struct shim_call *c) {
     switch (c->collective) {
 #define COLLECTIVE(NUMBER, Name, name, plan, parts, ...)                                                               \
     case NUMBER:                                                                                                       \
-        if (c->request) return unisono_i##name(segment, ##__VA_ARGS__, c->request);                                    \
+        if (c->form) return unisono_i##name(segment, ##__VA_ARGS__, c->request);                                    \
         return __builtin_expect(segment != NULL, 1) ? unisono_##name(segment, ##__VA_ARGS__)                           \
                                                     : unisono_mpi_levels_##name(levels, ##__VA_ARGS__);
 #include "collectives.def"
@@ -431,8 +431,8 @@ enum { PROGRESSING = 64, LOOKING = 8, LONG = 4096 };
  * it receives. */
 INLINE void count(const struct shim_call *c, int error) {
     struct shim_thread *self = shim_thread();
-    bool starts = c->request;
-    int number = starts ? SHIM_STARTED(c->collective) : (int)c->collective;
+    bool starts = c->form;
+    int number = SHIM_NUMBER(c->form, c->collective);
     int ran = error ? UNISONO_ALGORITHM_NONE : starts ? SHIM_NONBLOCKING : c->on->comm ? unisono_ran(c->on->comm) : SHIM_TWO_LEVELS;
     uint64_t bytes = c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0;
     if (!starts && __builtin_expect(++self->ended % LOOKING == 0 || bytes >= LONG, 0))

@@ -138,6 +138,7 @@ static int freed(MPI_Comm *comm, int (*underlying)(MPI_Comm *)) {
     if (!shim_is_on() || !comm) return underlying(comm);
     struct shim_thread *self = shim_thread();
     struct shim_freed mine = {(uintptr_t)*comm, self->freeing};
+    shim_orphan_requests(*comm), shim_orphan_persistent(*comm);
     if (shim_find(*comm)) PMPI_Comm_delete_attr(*comm, keyval);
     self->freeing = &mine;
     int code = underlying(comm);
@@ -236,6 +237,17 @@ static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
     if (worst == REASON_NODES) shim_attach_levels(comm, entry, all, !unable, shim_progress_in_time);
     free(all);
     return worst;
+}
+
+enum shim_reason shim_attach_channel(MPI_Comm comm, const struct shim_comm *on, struct shim_comm *channel, enum shim_reason unable) {
+    *channel = (struct shim_comm){.rank = on->rank, .size = on->size};
+    struct shim_thread *self = shim_thread();
+    self->inside++;
+    MPI_Errhandler handler = shim_hush(comm);
+    channel->reason = agree(comm, channel, unable);
+    shim_unhush(comm, handler);
+    self->inside--;
+    return channel->reason;
 }
 
 static int judge(MPI_Comm comm, struct shim_comm *entry, bool inter) {

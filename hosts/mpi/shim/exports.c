@@ -14,7 +14,7 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
         typedef int function(SHIM_PARTS(parts, _C));                                                                   \
         function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" SHIM_TEXT(SHIM_NAME(Name)));             \
         struct shim_call c;                                                                                            \
-        c.request = NULL;                                                                                              \
+        c.form = FORM_BLOCKING;                                                                                        \
         enum shim_route route = plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN));                                \
         if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES));                                   \
         if (route == ROUTE_FAILED) return c.code;                                                                      \
@@ -33,14 +33,35 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
                 (SHIM_PARTS(parts, _NAMES), request)) {                                                                \
         typedef int function(SHIM_PARTS(parts, _C), void *);                                                           \
         function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" SHIM_TEXT(SHIM_NAME(I##name)));            \
-        static unisono_request *any; /* not null: a nonblocking call; shim_start writes its own */                     \
         struct shim_call c;                                                                                            \
-        c.request = &any;                                                                                              \
+        c.form = FORM_NONBLOCKING;                                                                                     \
         enum shim_route route = request ? plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN)) : ROUTE_UNDERLYING;        \
         if (route == ROUTE_TAKEN && !shim_may_start()) route = to_underlying(REASON_REQUESTS);                         \
         if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES), request);                          \
         return route == ROUTE_FAILED ? c.code : shim_start(c, request);                                                \
     }
+
+/* The same for MPI_Bcast_init, or MPI_Bcast_init_c ... `PREFIX` of their names: "MPI_". An info says nothing to Unisono. */
+#define EXPORT_PERSISTENT(PREFIX, lower, NUMBER, Name, plan, parts)                                                    \
+    SHIM_EXPORT_AS(SHIM_NAME(lower), PREFIX SHIM_TEXT(SHIM_NAME(Name##_init)),                                         \
+                   (SHIM_PARTS(parts, _C), shim_handle info, void *request), (SHIM_PARTS(parts, _NAMES), info, request)) { \
+        typedef int function(SHIM_PARTS(parts, _C), shim_handle, void *);                                              \
+        function *underlying = (function *)SHIM_ONCE(shim_function, "P" PREFIX SHIM_TEXT(SHIM_NAME(Name##_init)));     \
+        struct shim_call c;                                                                                            \
+        c.form = FORM_PERSISTENT;                                                                                      \
+        enum shim_route route = request ? plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN)) : ROUTE_UNDERLYING;        \
+        if (route == ROUTE_TAKEN && !shim_may_start()) route = to_underlying(REASON_REQUESTS);                         \
+        if (route == ROUTE_TAKEN) route = shim_persist(c, request);                                                    \
+        if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES), info, request);                    \
+        return route == ROUTE_FAILED ? c.code : MPI_SUCCESS;                                                           \
+    }
+#ifdef OPEN_MPI /* 4 has them by other names */
+#define EXPORT_MADE(NUMBER, Name, name, plan, parts, ...)                                                              \
+    EXPORT_PERSISTENT("MPI_", name##_init, NUMBER, Name, plan, parts)                                                  \
+    EXPORT_PERSISTENT("MPIX_", name##_init_x, NUMBER, Name, plan, parts)
+#else
+#define EXPORT_MADE(NUMBER, Name, name, plan, parts, ...) EXPORT_PERSISTENT("MPI_", name##_init, NUMBER, Name, plan, parts)
+#endif
 
 #define SHIM_TEXT(name) SHIM_TEXT_OF(name)
 #define SHIM_TEXT_OF(name) #name
@@ -49,8 +70,8 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
 #define SHIM_DISPLACEMENT int
 #define SHIM_NAME(name) name
 #define SHIM_WIDE false
-#define COLLECTIVE(...) EXPORT(verify_on, __VA_ARGS__) EXPORT_STARTED(__VA_ARGS__)
-#define COLLECTIVE_WITHOUT_DATA(...) EXPORT(false, __VA_ARGS__) EXPORT_STARTED(__VA_ARGS__)
+#define COLLECTIVE(...) EXPORT(verify_on, __VA_ARGS__) EXPORT_STARTED(__VA_ARGS__) EXPORT_MADE(__VA_ARGS__)
+#define COLLECTIVE_WITHOUT_DATA(...) EXPORT(false, __VA_ARGS__) EXPORT_STARTED(__VA_ARGS__) EXPORT_MADE(__VA_ARGS__)
 #include "collectives.def"
 
 /* MPI 4: counts of 64 bits. */
@@ -64,7 +85,7 @@ _Static_assert(sizeof(MPI_Count) == sizeof(int64_t) && sizeof(MPI_Aint) == sizeo
 #define SHIM_DISPLACEMENT MPI_Aint
 #define SHIM_NAME(name) name##_c
 #define SHIM_WIDE true
-#define COLLECTIVE(...) EXPORT(verify_on, __VA_ARGS__) EXPORT_STARTED(__VA_ARGS__)
+#define COLLECTIVE(...) EXPORT(verify_on, __VA_ARGS__) EXPORT_STARTED(__VA_ARGS__) EXPORT_MADE(__VA_ARGS__)
 #define COLLECTIVE_WITHOUT_DATA(...)
 #include "collectives.def"
 #endif

@@ -115,6 +115,9 @@ static void start(bool together) {
     shim_leaves_devices = asks & ASKS_DEVICE;
     shim_thread()->inside--;
     become(on ? SHIM_ON : SHIM_OFF);
+    /* A nonblocking call could not. */
+    int code;
+    if (on && together) shim_attach(MPI_COMM_WORLD, &code);
 }
 
 static pthread_mutex_t waking = PTHREAD_MUTEX_INITIALIZER;

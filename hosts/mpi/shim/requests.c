@@ -108,6 +108,14 @@ bool shim_keeps_lease(const unisono_mpi_lease *lease) {
     return keeps;
 }
 
+void shim_orphan_requests(MPI_Comm comm) {
+    if (is_idle()) return;
+    pthread_mutex_lock(&lock);
+    for (struct request *r = pending; r; r = r->next)
+        if (r->call.comm == comm) r->call.comm = MPI_COMM_WORLD;
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---- The MPI's calls ---------------------------------------------------------------------------------------------- */
 
 static void free_types(struct request *r) {
@@ -123,7 +131,7 @@ static int query(void *extra, MPI_Status *status) {
     r->unpacks = false;
     free_types(r);
     if (r->error && !r->code)
-        r->code = shim_raise(r->freed ? MPI_COMM_WORLD : r->call.comm, SHIM_STARTED(r->call.collective), r->error);
+        r->code = shim_raise(r->call.comm, SHIM_NUMBER(r->call.form, r->call.collective), r->error);
     PMPI_Status_set_elements(status, MPI_BYTE, 0);
     PMPI_Status_set_cancelled(status, false);
     status->MPI_SOURCE = status->MPI_TAG = MPI_UNDEFINED;
@@ -174,13 +182,6 @@ static int wait_for(int count, void **extras, double timeout, MPI_Status *status
         while (!__atomic_load_n(&r->complete, __ATOMIC_ACQUIRE)) poll_one(r, status);
     }
     return MPI_SUCCESS;
-}
-
-/* MPICH's does not call poll_one. */
-SHIM_EXPORT(request_get_status, "Request_get_status", (shim_handle request, int *flag, void *status), (request, flag, status)) {
-    typedef int function(shim_handle, int *, void *);
-    advance();
-    return ((function *)SHIM_ONCE(shim_function, "PMPI_Request_get_status"))(request, flag, status);
 }
 
 static void *watch(void *unused) {
@@ -235,15 +236,6 @@ bool shim_may_start(void) {
 
 /* ---- Starts ------------------------------------------------------------------------------------------------------- */
 
-/* A duplicate without the program's attributes; MPI_DATATYPE_NULL: there is none. */
-static MPI_Datatype duplicate(MPI_Datatype type) {
-    MPI_Datatype made;
-    if (PMPI_Type_contiguous(1, type, &made) != MPI_SUCCESS) return MPI_DATATYPE_NULL;
-    if (PMPI_Type_commit(&made) == MPI_SUCCESS) return made;
-    PMPI_Type_free(&made);
-    return MPI_DATATYPE_NULL;
-}
-
 /* Keeps what is needed to unpack the received data when the collective is complete. */
 static bool keep_types(struct request *r) {
     struct shim_side *side = &r->call.receive;
@@ -253,7 +245,7 @@ static bool keep_types(struct request *r) {
     if (!r->types) return false;
     for (; r->type_count < count; r->type_count++) {
         bool used = !side->types || shim_count_of(side, r->type_count) > 0;
-        r->types[r->type_count] = used ? duplicate(shim_type_of(side, r->type_count)) : MPI_DATATYPE_NULL;
+        r->types[r->type_count] = used ? shim_duplicate(shim_type_of(side, r->type_count)) : MPI_DATATYPE_NULL;
         if (used && r->types[r->type_count] == MPI_DATATYPE_NULL) return false;
     }
     if (side->types) side->types = r->types;
@@ -282,7 +274,7 @@ int shim_start(struct shim_call of, MPI_Request *request) {
         /* The other ranks must not wait for this one. */
         unisono_report_death(of.on->comm, (uint32_t)of.on->rank);
         free(r);
-        return shim_raise(of.comm, SHIM_STARTED(of.collective), UNISONO_ERR_MEMORY);
+        return shim_raise(of.comm, SHIM_NUMBER(of.form, of.collective), UNISONO_ERR_MEMORY);
     }
     r->known = true;
     MPI_Request handle = r->handle;
@@ -292,9 +284,11 @@ int shim_start(struct shim_call of, MPI_Request *request) {
         free_types(r);
         PMPI_Grequest_complete(handle);
         PMPI_Request_free(&handle);
-        return shim_raise(of.comm, SHIM_STARTED(of.collective), error);
+        return shim_raise(of.comm, SHIM_NUMBER(of.form, of.collective), error);
     }
-    bool uses_memory = r->call.collective == REDUCE_SCATTER || r->call.send.listed || r->call.receive.listed || r->call.send.staged || r->call.receive.staged;
+    /* The lists of a persistent call are its own. */
+    bool uses_memory = r->call.send.staged || r->call.receive.staged;
+    if (of.form == FORM_NONBLOCKING) uses_memory |= of.collective == REDUCE_SCATTER || of.send.listed || of.receive.listed;
     if (uses_memory) shim_take_memory(r->kept);
     *request = handle;
     if (is_done(r) && !r->ours) {

@@ -59,15 +59,17 @@ bool shim_is_foreign(void);
  * PMPI_<Name>, which is ours then, wherever the tool is loaded. If it is loaded after us, MPI_<Name> passes the call to it. So a tool
  * sees each call, and Unisono runs it. `Name` is a string, `names` are those of the parameters.
  */
-#define SHIM_EXPORT(...) SHIM_EXPORT_OF(__VA_ARGS__)
-#define SHIM_EXPORT_OF(lower, Name, parameters, names)                                                                 \
-    int shim_export_##lower parameters __asm__("PMPI_" Name);                                                          \
-    int shim_named_##lower parameters __asm__("MPI_" Name);                                                            \
+#define SHIM_EXPORT(lower, Name, ...) SHIM_EXPORT_AS(lower, "MPI_" Name, __VA_ARGS__)
+/* The same for another name than one that begins so, such as "MPIX_...". */
+#define SHIM_EXPORT_AS(...) SHIM_EXPORT_OF(__VA_ARGS__)
+#define SHIM_EXPORT_OF(lower, name, parameters, names)                                                                 \
+    int shim_export_##lower parameters __asm__("P" name);                                                              \
+    int shim_named_##lower parameters __asm__(name);                                                                   \
     int shim_named_##lower parameters {                                                                                \
         typedef int function parameters;                                                                               \
         static void *known_;                                                                                           \
         void *now_ = __atomic_load_n(&known_, __ATOMIC_RELAXED);                                                       \
-        if (__builtin_expect(!now_, 0)) now_ = shim_callee("MPI_" Name, (void *)shim_export_##lower, &known_);         \
+        if (__builtin_expect(!now_, 0)) now_ = shim_callee(name, (void *)shim_export_##lower, &known_);                \
         return ((function *)now_)names;                                                                                \
     }                                                                                                                  \
     int shim_export_##lower parameters
@@ -109,6 +111,7 @@ bool shim_is_foreign(void);
 #define PMPI_Isend SHIM_FUNCTION(PMPI_Isend)
 #define PMPI_Op_commutative SHIM_FUNCTION(PMPI_Op_commutative)
 #define PMPI_Pack SHIM_FUNCTION(PMPI_Pack)
+#define PMPI_Recv_init SHIM_FUNCTION(PMPI_Recv_init)
 #define PMPI_Reduce SHIM_FUNCTION(PMPI_Reduce)
 #define PMPI_Reduce_local SHIM_FUNCTION(PMPI_Reduce_local)
 #define PMPI_Request_free SHIM_FUNCTION(PMPI_Request_free)
@@ -194,11 +197,13 @@ extern MPI_Comm shim_private;
 enum shim_collective { /* BARRIER, BCAST ... */
 #define COLLECTIVE(NUMBER, ...) NUMBER,
 #include "collectives.def"
-    COLLECTIVES,
-    SHIM_CALLS = 2 * COLLECTIVES
+    COLLECTIVES
 };
-/* The number of the nonblocking form. */
-#define SHIM_STARTED(collective) ((int)COLLECTIVES + (int)(collective))
+/* MPI_Bcast, MPI_Ibcast, MPI_Bcast_init. */
+enum shim_form { FORM_BLOCKING, FORM_NONBLOCKING, FORM_PERSISTENT, FORMS };
+enum { SHIM_CALLS = FORMS * COLLECTIVES };
+/* The number of a collective's form. */
+#define SHIM_NUMBER(form, collective) ((int)(form) * (int)COLLECTIVES + (int)(collective))
 
 /* Why a call goes to the MPI; the first reasons are those of unisono_mpi.h. */
 enum shim_reason {
@@ -351,6 +356,9 @@ struct shim_comm *shim_attach(MPI_Comm comm, int *code);
  * handler, which shim_unhush sets again. */
 MPI_Errhandler shim_hush(MPI_Comm comm);
 void shim_unhush(MPI_Comm comm, MPI_Errhandler handler);
+/* Makes memory for a persistent call on an attached communicator: an entry of its own, which is not found by a handle. Collective;
+ * `unable`: a reason of this rank not to. Returns a reason, the same on all ranks. */
+enum shim_reason shim_attach_channel(MPI_Comm comm, const struct shim_comm *on, struct shim_comm *channel, enum shim_reason unable);
 /* To be called once, after MPI_Init. */
 bool shim_prepare_comms(void);
 /* To be called once, before MPI_Finalize. */
@@ -396,6 +404,9 @@ bool shim_derived(MPI_Datatype type, struct shim_shape *shape);
 /* The operation in unisono.h; null: it does not have it. */
 const unisono_op *shim_operation(MPI_Op op);
 
+/* A duplicate without the program's attributes; MPI_DATATYPE_NULL: there is none. */
+MPI_Datatype shim_duplicate(MPI_Datatype type);
+
 /* Writes bytes and extent of `shape` and sets the rest to zero; `lower` and `length`: the true extent. */
 void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower, MPI_Count *length);
 
@@ -427,8 +438,7 @@ bool shim_copy(void *to, void *from, uint64_t count, MPI_Datatype type, const st
 
 /* ---- Errors (errors.c) ------------------------------------------------------------------------------ */
 
-/* Raises an error of unisono.h in the communicator's error handler; returns MPI's error class. `call`: a collective's number, or
- * that of its nonblocking form. */
+/* Raises an error of unisono.h in the communicator's error handler; returns MPI's error class. `call`: a SHIM_NUMBER. */
 int shim_raise(MPI_Comm comm, int call, int error);
 
 /* ---- Calls (collectives.c) --------------------------------------------------------------------------- */
@@ -496,7 +506,8 @@ struct shim_call {
     bool folds; /* is it a reduction? */
     MPI_Op op;
     const unisono_op *operation;
-    unisono_request **request; /* of a nonblocking call: where its request is written; null: it is blocking */
+    enum shim_form form;
+    unisono_request **request; /* where that of a nonblocking call is written */
     int element;      /* unisono.h's datatype; below 0: packed elements, for the program's own operation */
     int64_t own;      /* of a fold by blocks, the elements of this rank's. The input has all blocks, also in place. */
     uint64_t *counts; /* those of all ranks' blocks, where they differ; null: no memory */
@@ -508,6 +519,13 @@ static inline bool shim_broadcasts(const struct shim_call *c) {
     return c->collective == BCAST && c->on->rank == c->root;
 }
 
+/* What an exported function does with a call. */
+enum shim_route {
+    ROUTE_UNDERLYING, /* calls the MPI */
+    ROUTE_TAKEN,      /* runs it */
+    ROUTE_FAILED,     /* returns call->code */
+};
+
 /* ---- Nonblocking calls (requests.c) ------------------------------------------------------------------- */
 
 /* Has the MPI a way to know requests of ours? */
@@ -516,15 +534,17 @@ bool shim_may_start(void);
 int shim_start(struct shim_call call, MPI_Request *request);
 /* Moves all collectives that were started. */
 void shim_move_requests(void);
+/* The program frees a communicator: errors of its requests are raised in MPI_COMM_WORLD. */
+void shim_orphan_requests(MPI_Comm comm);
+
+/* ---- Persistent calls (persistent.c) ------------------------------------------------------------------- */
+
+/* Makes a persistent call, as MPI_Bcast_init; collective. Returns ROUTE_TAKEN, or ROUTE_UNDERLYING on all ranks. */
+enum shim_route shim_persist(struct shim_call call, MPI_Request *request);
+/* As shim_orphan_requests. */
+void shim_orphan_persistent(MPI_Comm comm);
 /* Does a nonblocking collective still need the lease? Then it releases it. */
 bool shim_keeps_lease(const unisono_mpi_lease *lease);
-
-/* What an exported function does with a call. */
-enum shim_route {
-    ROUTE_UNDERLYING, /* calls the MPI */
-    ROUTE_TAKEN,      /* runs it */
-    ROUTE_FAILED,     /* returns call->code */
-};
 
 /* One side's blocks as the program passes them: of equal lengths, or with lists. */
 struct shim_blocks {

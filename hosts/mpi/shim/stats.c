@@ -7,7 +7,9 @@
 #include "verify.h"
 
 const char *const shim_names[SHIM_CALLS] = {
-#define COLLECTIVE(NUMBER, Name, name, ...) [NUMBER] = "MPI_" #Name, [SHIM_STARTED(NUMBER)] = "MPI_I" #name,
+#define COLLECTIVE(NUMBER, Name, name, ...)                                                                            \
+    [SHIM_NUMBER(FORM_BLOCKING, NUMBER)] = "MPI_" #Name, [SHIM_NUMBER(FORM_NONBLOCKING, NUMBER)] = "MPI_I" #name,      \
+    [SHIM_NUMBER(FORM_PERSISTENT, NUMBER)] = "MPI_" #Name "_init",
 #include "collectives.def"
 };
 

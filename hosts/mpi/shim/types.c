@@ -193,3 +193,11 @@ bool shim_derived(MPI_Datatype type, struct shim_shape *shape) {
                                      (uint64_t)shape->extent == shape->bytes && is_dense(type));
     return true;
 }
+
+MPI_Datatype shim_duplicate(MPI_Datatype type) {
+    MPI_Datatype made;
+    if (PMPI_Type_contiguous(1, type, &made) != MPI_SUCCESS) return MPI_DATATYPE_NULL;
+    if (PMPI_Type_commit(&made) == MPI_SUCCESS) return made;
+    PMPI_Type_free(&made);
+    return MPI_DATATYPE_NULL;
+}

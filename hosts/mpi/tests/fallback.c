@@ -26,11 +26,12 @@ static double median(double *of, int n) {
         (PMPI_Wtime() - begin) / BATCH * 1e9; \
     })
 
-/* A communicator of one rank stays with the MPI: calls of PMPI_Barrier and MPI_Barrier, in alternating batches. */
+/* A communicator of one rank stays with the MPI: calls of the MPI's own barrier and of MPI_Barrier, in alternating batches. */
 static void fallback(void) {
     double more[BATCHES], bare[BATCHES];
+    __typeof__(PMPI_Barrier) *barrier = UNDERLYING(PMPI_Barrier);
     for (int batch = 0; batch < BATCHES; batch++) {
-        bare[batch] = TIMED(PMPI_Barrier(MPI_COMM_SELF));
+        bare[batch] = TIMED(barrier(MPI_COMM_SELF));
         more[batch] = TIMED(MPI_Barrier(MPI_COMM_SELF)) - bare[batch];
     }
     if (rank_in(MPI_COMM_WORLD) == 0)
@@ -48,12 +49,12 @@ static void first_use(void) {
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         for (int call = 0; call < 2; call++) {
             int mine = rank_in(comm), sum = -1, size = size_of(comm);
-            PMPI_Barrier(MPI_COMM_WORLD);
+            UNDERLYING(PMPI_Barrier)(MPI_COMM_WORLD);
             double begin = PMPI_Wtime(), took;
             MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
             took = PMPI_Wtime() - begin;
             expect(sum == size * (size - 1) / 2, "allreduce is %d", sum);
-            PMPI_Allreduce(&took, &times[call][use], 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+            UNDERLYING(PMPI_Allreduce)(&took, &times[call][use], 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         }
         MPI_Comm_free(&comm);
     }
@@ -79,7 +80,7 @@ static double touched(void) {
 static void live(double most) {
     static MPI_Comm comms[LIVE];
     int size = size_of(MPI_COMM_WORLD);
-    PMPI_Barrier(MPI_COMM_WORLD);
+    UNDERLYING(PMPI_Barrier)(MPI_COMM_WORLD);
     double begin = PMPI_Wtime();
     for (int i = 0; i < LIVE; i++) {
         int mine = rank_in(MPI_COMM_WORLD), sum = -1;
@@ -89,7 +90,7 @@ static void live(double most) {
     }
     double each = (PMPI_Wtime() - begin) / LIVE, mine = touched() / (1 << 20), all;
     expect(mine <= most, "%.1f MiB of an arena of %.0f MiB", mine, most);
-    PMPI_Reduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    UNDERLYING(PMPI_Reduce)(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank_in(MPI_COMM_WORLD) == 0)
         printf("  %d live communicators of %d ranks: %.1f MiB touched (bound: %d x %.0f MiB); made and used in %.1f us each\n",
                LIVE, size, all, size, most, each * 1e6);
@@ -99,7 +100,7 @@ static void live(double most) {
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     if (rank_in(MPI_COMM_WORLD) == 0) fallback();
-    PMPI_Barrier(MPI_COMM_WORLD);
+    UNDERLYING(PMPI_Barrier)(MPI_COMM_WORLD);
     first_use();
     live(argc > 1 ? atof(argv[1]) : 256);
     return finish("fallback");

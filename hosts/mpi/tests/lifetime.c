@@ -114,7 +114,7 @@ static void accounts(long rounds) {
         expect(works(dup, (int)i), "duplicate %ld", i);
         MPI_Comm_free(&dup);
     }
-    PMPI_Barrier(MPI_COMM_WORLD); /* all ranks have freed theirs */
+    UNDERLYING(PMPI_Barrier)(MPI_COMM_WORLD); /* all ranks have freed theirs */
 }
 
 int main(int argc, char **argv) {

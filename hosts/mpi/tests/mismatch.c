@@ -30,8 +30,8 @@ static void begin(void) {
 static void wrong(const char *name, int code, int written) {
     int truncated = class_of(code) == MPI_ERR_TRUNCATE, told = code != 0, any = 0, all = 0;
     if (!told) told = MPI_Barrier(comm) != MPI_SUCCESS;
-    PMPI_Allreduce(&truncated, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    PMPI_Allreduce(&told, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    UNDERLYING(PMPI_Allreduce)(&truncated, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    UNDERLYING(PMPI_Allreduce)(&told, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     expect(any && all, "%s: class %d, truncated somewhere %d, told to all %d", name, class_of(code), any, all);
     for (int i = written; i < ROOM; i++)
         if (!expect(r[i] == JUNK, "%s: int %d after %d is written", name, i, written)) break;

@@ -11,6 +11,10 @@
 /* Counts an expectation; prints the first few that fail. Several threads may call it at once. */
 bool expect(bool holds, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The MPI's own function, PMPI_..., where a preload has one of this name, too: `UNDERLYING(PMPI_Barrier)(comm)`. */
+#define UNDERLYING(name) ((__typeof__(name) *)underlying_function(#name))
+void *underlying_function(const char *name);
+
 /* Prints the sums of all ranks, which it computes by the underlying MPI, not by the code under test. Calls
  * MPI_Finalize; returns the exit status. */
 int finish(const char *name);

@@ -190,7 +190,7 @@ int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 3000;
     for (int i = 0; i < rounds; i++) one_round(i);
     long long sum = 0;
-    PMPI_Reduce(&to_pack, &sum, 1, MPI_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    UNDERLYING(PMPI_Reduce)(&to_pack, &sum, 1, MPI_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank_in(MPI_COMM_WORLD) == 0) printf("types: to pack %lld bytes\n", sum);
     return finish("types");
 }

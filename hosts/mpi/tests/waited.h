@@ -1,13 +1,21 @@
 /*
  * With -DWAITED all collectives of a file that includes this are nonblocking ones, each of which is waited for: by turns with
- * MPI_Wait, MPI_Test, MPI_Waitall beside a message, and MPI_Waitsome. The results must be those of the blocking ones.
+ * MPI_Wait, MPI_Test, MPI_Waitall beside a message, and MPI_Waitsome. With -DPERSISTENT they are persistent ones, each started once,
+ * waited for in that way, and freed. The results must be those of the blocking ones.
  */
 #ifndef WAITED_H
 #define WAITED_H
 
 #include "test.h"
 
-#ifdef WAITED
+#if defined PERSISTENT && defined OPEN_MPI && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define INIT(name) MPIX_##name##_init
+#else
+#define INIT(name) MPI_##name##_init
+#endif
+
+#if defined WAITED || defined PERSISTENT
 static int waited(int code, MPI_Request *request) {
     static unsigned turn;
     static int token;
@@ -27,24 +35,36 @@ static int waited(int code, MPI_Request *request) {
     }
 }
 
-#define WAIT(name, ...) ({ MPI_Request request_; int code_ = MPI_I##name(__VA_ARGS__, &request_); waited(code_, &request_); })
-#define MPI_Barrier(...) WAIT(barrier, __VA_ARGS__)
-#define MPI_Bcast(...) WAIT(bcast, __VA_ARGS__)
-#define MPI_Reduce(...) WAIT(reduce, __VA_ARGS__)
-#define MPI_Allreduce(...) WAIT(allreduce, __VA_ARGS__)
-#define MPI_Gather(...) WAIT(gather, __VA_ARGS__)
-#define MPI_Gatherv(...) WAIT(gatherv, __VA_ARGS__)
-#define MPI_Scatter(...) WAIT(scatter, __VA_ARGS__)
-#define MPI_Scatterv(...) WAIT(scatterv, __VA_ARGS__)
-#define MPI_Allgather(...) WAIT(allgather, __VA_ARGS__)
-#define MPI_Allgatherv(...) WAIT(allgatherv, __VA_ARGS__)
-#define MPI_Alltoall(...) WAIT(alltoall, __VA_ARGS__)
-#define MPI_Alltoallv(...) WAIT(alltoallv, __VA_ARGS__)
-#define MPI_Alltoallw(...) WAIT(alltoallw, __VA_ARGS__)
-#define MPI_Reduce_scatter(...) WAIT(reduce_scatter, __VA_ARGS__)
-#define MPI_Reduce_scatter_block(...) WAIT(reduce_scatter_block, __VA_ARGS__)
-#define MPI_Scan(...) WAIT(scan, __VA_ARGS__)
-#define MPI_Exscan(...) WAIT(exscan, __VA_ARGS__)
+#ifdef PERSISTENT
+static int started(int code, MPI_Request *request) {
+    if (code != MPI_SUCCESS) return code;
+    code = waited(MPI_Start(request), request);
+    MPI_Request_free(request);
+    return code;
+}
+
+#define WAIT(Name, name, ...)                                                                                          \
+    ({ MPI_Request request_; int code_ = INIT(Name)(__VA_ARGS__, MPI_INFO_NULL, &request_); started(code_, &request_); })
+#else
+#define WAIT(Name, name, ...) ({ MPI_Request request_; int code_ = MPI_I##name(__VA_ARGS__, &request_); waited(code_, &request_); })
+#endif
+#define MPI_Barrier(...) WAIT(Barrier, barrier, __VA_ARGS__)
+#define MPI_Bcast(...) WAIT(Bcast, bcast, __VA_ARGS__)
+#define MPI_Reduce(...) WAIT(Reduce, reduce, __VA_ARGS__)
+#define MPI_Allreduce(...) WAIT(Allreduce, allreduce, __VA_ARGS__)
+#define MPI_Gather(...) WAIT(Gather, gather, __VA_ARGS__)
+#define MPI_Gatherv(...) WAIT(Gatherv, gatherv, __VA_ARGS__)
+#define MPI_Scatter(...) WAIT(Scatter, scatter, __VA_ARGS__)
+#define MPI_Scatterv(...) WAIT(Scatterv, scatterv, __VA_ARGS__)
+#define MPI_Allgather(...) WAIT(Allgather, allgather, __VA_ARGS__)
+#define MPI_Allgatherv(...) WAIT(Allgatherv, allgatherv, __VA_ARGS__)
+#define MPI_Alltoall(...) WAIT(Alltoall, alltoall, __VA_ARGS__)
+#define MPI_Alltoallv(...) WAIT(Alltoallv, alltoallv, __VA_ARGS__)
+#define MPI_Alltoallw(...) WAIT(Alltoallw, alltoallw, __VA_ARGS__)
+#define MPI_Reduce_scatter(...) WAIT(Reduce_scatter, reduce_scatter, __VA_ARGS__)
+#define MPI_Reduce_scatter_block(...) WAIT(Reduce_scatter_block, reduce_scatter_block, __VA_ARGS__)
+#define MPI_Scan(...) WAIT(Scan, scan, __VA_ARGS__)
+#define MPI_Exscan(...) WAIT(Exscan, exscan, __VA_ARGS__)
 #endif
 
 #endif

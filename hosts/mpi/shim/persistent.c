@@ -1,0 +1,232 @@
+/*
+ * Persistent collectives of ours, and the MPI's functions that start and complete requests.
+ *
+ * Ranks may start persistent collectives in any order, since MPI matches them when they are made (MPI 4.1, section 6.13). So each has
+ * memory of its own, as a communicator has. For the program it is a persistent request of the MPI's that never starts, a receive
+ * from MPI_PROC_NULL: a handle that is valid wherever one may stand, also in Fortran. Each start is a nonblocking collective
+ * (requests.c), and the functions below put its request in the handle's place. Where there is no persistent collective they pass on
+ * what they get.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "collectives.h"
+
+struct persistent {
+    struct persistent *next;    /* in its bucket */
+    MPI_Request handle, active; /* the program's; that of what was started: MPI_REQUEST_NULL if nothing was, or it is complete */
+    struct shim_comm channel;
+    struct shim_call call;
+    /* What the call points to. */
+    struct shim_shape shapes[2];
+    MPI_Datatype *types; /* duplicates: the program may free its own */
+    int type_count;
+    struct shim_memory kept[SLOTS_OF_A_CALL];
+};
+
+enum { BUCKETS = 256 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct persistent *table[BUCKETS];
+static int number; /* of all; read without the lock */
+
+static bool is_none(void) { return __builtin_expect(!__atomic_load_n(&number, __ATOMIC_RELAXED), 1); }
+
+static struct persistent **bucket(MPI_Request handle) {
+    uint64_t mixed = (uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15;
+    return &table[mixed >> 56];
+}
+
+static struct persistent *find(MPI_Request handle) {
+    if (is_none()) return NULL;
+    pthread_mutex_lock(&lock);
+    struct persistent *p = *bucket(handle);
+    while (p && p->handle != handle) p = p->next;
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+void shim_orphan_persistent(MPI_Comm comm) {
+    if (is_none()) return;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < BUCKETS; i++)
+        for (struct persistent *p = table[i]; p; p = p->next)
+            if (p->call.comm == comm) p->call.comm = MPI_COMM_WORLD;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- Making and freeing ----------------------------------------------------------------------------------------- */
+
+/* Adds a type to those that are kept. */
+static bool keep_type(struct persistent *p, MPI_Datatype type, bool used) {
+    MPI_Datatype kept = MPI_DATATYPE_NULL;
+    if (used && shim_predefined(type)) kept = type;
+    else if (used && (kept = shim_duplicate(type)) == MPI_DATATYPE_NULL) return false;
+    p->types[p->type_count++] = kept;
+    return true;
+}
+
+/* Makes a side independent of the program's types, and of the thread. */
+static bool keep_side(struct persistent *p, struct shim_side *side, struct shim_shape *shape) {
+    if (!side->blocks) return true;
+    *shape = *side->shape, side->shape = shape;
+    MPI_Datatype *own = p->types + p->type_count;
+    for (int b = 0; b < (side->types ? side->blocks : 1); b++)
+        if (!keep_type(p, shim_type_of(side, b), !side->types || shim_count_of(side, b) > 0)) return false;
+    if (side->types) side->types = own;
+    else side->type = *own;
+    return true;
+}
+
+static bool keep(struct persistent *p) {
+    p->types = calloc((size_t)(p->call.send.blocks + p->call.receive.blocks) + 1, sizeof *p->types);
+    shim_take_memory(p->kept);
+    return p->types && keep_side(p, &p->call.send, &p->shapes[0]) && keep_side(p, &p->call.receive, &p->shapes[1]);
+}
+
+/* Frees all but the program's handle. */
+static void discard(struct persistent *p) {
+    if (!p) return;
+    for (int i = 0; i < p->type_count; i++)
+        if (p->types[i] != MPI_DATATYPE_NULL && !shim_predefined(p->types[i])) PMPI_Type_free(&p->types[i]);
+    free(p->types);
+    shim_give_back(p->kept);
+    if (!shim_keeps_lease(p->channel.lease)) unisono_mpi_release(p->channel.lease);
+    free(p);
+}
+
+enum shim_route shim_persist(struct shim_call of, MPI_Request *request) {
+    struct shim_comm none;
+    struct persistent *p = calloc(1, sizeof *p);
+    if (p) p->call = of, p->handle = p->active = MPI_REQUEST_NULL;
+    bool able = p && keep(p);
+    if (able) able = PMPI_Recv_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &p->handle) == MPI_SUCCESS;
+    enum shim_reason reason = shim_attach_channel(of.comm, of.on, p ? &p->channel : &none, able ? REASON_NONE : REASON_REFUSED);
+    if (reason != REASON_NONE) {
+        if (p && p->handle != MPI_REQUEST_NULL) PMPI_Request_free(&p->handle);
+        discard(p);
+        return to_underlying(reason);
+    }
+    p->call.on = &p->channel;
+    *request = p->handle;
+    pthread_mutex_lock(&lock);
+    struct persistent **in = bucket(p->handle);
+    p->next = *in, *in = p;
+    __atomic_store_n(&number, number + 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
+    return ROUTE_TAKEN;
+}
+
+/* What is active must not be freed or started. */
+static int refused(const struct persistent *p) {
+    PMPI_Comm_call_errhandler(p->call.comm, MPI_ERR_REQUEST);
+    return MPI_ERR_REQUEST;
+}
+
+SHIM_EXPORT(request_free, "Request_free", (MPI_Request *request), (request)) {
+    typedef int function(MPI_Request *);
+    function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_Request_free");
+    struct persistent *p = is_none() || !request ? NULL : find(*request);
+    if (!p) return underlying(request);
+    if (p->active != MPI_REQUEST_NULL) return refused(p);
+    pthread_mutex_lock(&lock);
+    struct persistent **at = bucket(p->handle);
+    while (*at != p) at = &(*at)->next;
+    *at = p->next;
+    __atomic_store_n(&number, number - 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
+    discard(p);
+    return underlying(request);
+}
+
+/* ---- Starting --------------------------------------------------------------------------------------------------- */
+
+static int start(struct persistent *p) { return p->active != MPI_REQUEST_NULL ? refused(p) : shim_start(p->call, &p->active); }
+
+SHIM_EXPORT(start, "Start", (MPI_Request *request), (request)) {
+    typedef int function(MPI_Request *);
+    struct persistent *p = is_none() || !request ? NULL : find(*request);
+    return p ? start(p) : ((function *)SHIM_ONCE(shim_function, "PMPI_Start"))(request);
+}
+
+SHIM_EXPORT(startall, "Startall", (int count, MPI_Request *requests), (count, requests)) {
+    typedef int function(int, MPI_Request *);
+    function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_Startall");
+    int from = 0, code = MPI_SUCCESS; /* the first that was not started */
+    for (int i = 0; !is_none() && requests && i < count && code == MPI_SUCCESS; i++) {
+        struct persistent *p = find(requests[i]);
+        if (!p) continue;
+        if (from < i) code = underlying(i - from, requests + from);
+        if (code == MPI_SUCCESS) code = start(p);
+        from = i + 1;
+    }
+    return code == MPI_SUCCESS && (from < count || !from) ? underlying(count - from, requests + from) : code;
+}
+
+/* ---- Completing ------------------------------------------------------------------------------------------------- */
+
+/* The requests of a call, with those of what was started in the places of their handles. */
+struct exchanged {
+    MPI_Request few[16], *all;
+};
+
+/* False: none of the program's requests is one of ours, or there is no memory. */
+static bool exchange(struct exchanged *e, int count, const MPI_Request *theirs) {
+    e->all = NULL;
+    for (int i = 0; theirs && i < count; i++) {
+        const struct persistent *p = find(theirs[i]);
+        if (!p || p->active == MPI_REQUEST_NULL) continue;
+        if (!e->all) {
+            e->all = count <= 16 ? e->few : malloc(sizeof *e->all * (size_t)count);
+            if (!e->all) return false;
+            for (int k = 0; k < count; k++) e->all[k] = theirs[k];
+        }
+        e->all[i] = p->active;
+    }
+    return e->all;
+}
+
+/* What the call has made of them. */
+static void change_back(struct exchanged *e, int count, MPI_Request *theirs) {
+    for (int i = 0; i < count; i++) {
+        struct persistent *p = find(theirs[i]);
+        if (p && p->active != MPI_REQUEST_NULL) p->active = e->all[i];
+        else theirs[i] = e->all[i];
+    }
+    if (e->all != e->few) free(e->all);
+}
+
+/* Defines a function that completes or tests some of `count` `requests`. */
+#define COMPLETES(lower, Name, count, parameters, names)                                                               \
+    SHIM_EXPORT(lower, Name, parameters, names) {                                                                      \
+        typedef int function parameters;                                                                               \
+        function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" Name);                                     \
+        struct exchanged e;                                                                                            \
+        MPI_Request *theirs = requests;                                                                                \
+        if (is_none() || !exchange(&e, count, theirs)) return underlying names;                                        \
+        requests = e.all;                                                                                              \
+        int code = underlying names;                                                                                   \
+        change_back(&e, count, theirs);                                                                                \
+        return code;                                                                                                   \
+    }
+
+COMPLETES(wait, "Wait", 1, (MPI_Request *requests, void *status), (requests, status))
+COMPLETES(test, "Test", 1, (MPI_Request *requests, int *flag, void *status), (requests, flag, status))
+COMPLETES(waitany, "Waitany", count, (int count, MPI_Request *requests, int *index, void *status), (count, requests, index, status))
+COMPLETES(testany, "Testany", count, (int count, MPI_Request *requests, int *index, int *flag, void *status),
+          (count, requests, index, flag, status))
+COMPLETES(waitall, "Waitall", count, (int count, MPI_Request *requests, void *statuses), (count, requests, statuses))
+COMPLETES(testall, "Testall", count, (int count, MPI_Request *requests, int *flag, void *statuses), (count, requests, flag, statuses))
+COMPLETES(waitsome, "Waitsome", count, (int count, MPI_Request *requests, int *completed, int *indices, void *statuses),
+          (count, requests, completed, indices, statuses))
+COMPLETES(testsome, "Testsome", count, (int count, MPI_Request *requests, int *completed, int *indices, void *statuses),
+          (count, requests, completed, indices, statuses))
+COMPLETES(cancel, "Cancel", 1, (MPI_Request *requests), (requests))
+
+/* MPICH's does not move ours (requests.c). */
+SHIM_EXPORT(request_get_status, "Request_get_status", (shim_handle request, int *flag, void *status), (request, flag, status)) {
+    typedef int function(shim_handle, int *, void *);
+    const struct persistent *p = is_none() ? NULL : find((MPI_Request)request);
+    if (p && p->active != MPI_REQUEST_NULL) request = (shim_handle)p->active;
+    shim_move_requests();
+    return ((function *)SHIM_ONCE(shim_function, "PMPI_Request_get_status"))(request, flag, status);
+}
