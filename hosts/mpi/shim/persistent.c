@@ -3,7 +3,8 @@
  *
  * Ranks may start persistent collectives in any order, since MPI matches them when they are made (MPI 4.1, section 6.13). So each has
  * memory of its own, as a communicator has. For the program it is a persistent request of the MPI's that never starts, a receive
- * from MPI_PROC_NULL: a handle that is valid wherever one may stand, also in Fortran. Each start is a nonblocking collective
+ * from itself: a handle that is valid wherever one may stand, also in Fortran. (For Intel MPI one from MPI_PROC_NULL is complete
+ * before it starts.) Each start is a nonblocking collective
  * (requests.c), and the functions below put its request in the handle's place. Where there is no persistent collective they pass on
  * what they get.
  */
@@ -99,7 +100,7 @@ enum shim_route shim_persist(struct shim_call of, MPI_Request *request) {
     struct persistent *p = calloc(1, sizeof *p);
     if (p) p->call = of, p->handle = p->active = MPI_REQUEST_NULL;
     bool able = p && keep(p);
-    if (able) able = PMPI_Recv_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &p->handle) == MPI_SUCCESS;
+    if (able) able = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, &p->handle) == MPI_SUCCESS;
     enum shim_reason reason = shim_attach_channel(of.comm, of.on, p ? &p->channel : &none, able ? REASON_NONE : REASON_REFUSED);
     if (reason != REASON_NONE) {
         if (p && p->handle != MPI_REQUEST_NULL) PMPI_Request_free(&p->handle);
