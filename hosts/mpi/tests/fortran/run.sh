@@ -9,7 +9,8 @@ set -u
 # Builds $work/<program>-<mpi>-<binding>. Sentinels are integers to the compiler, buffers are not: hence allow-argument-mismatch.
 build() {
     case $3 in f08) define=-DF08 ;; *) define=-UF08 ;; esac
-    "mpifort.$2" -std=f2018 -O1 -g -w -fallow-argument-mismatch "$define" -J "$work" "$here/$1.F90" -o "$work/$1-$2-$3"
+    if [ "$2" = openmpi ]; then extension=-DEXTENSION; else extension=-UEXTENSION; fi
+    "mpifort.$2" "$extension" -std=f2018 -O1 -g -w -fallow-argument-mismatch "$define" -J "$work" "$here/$1.F90" -o "$work/$1-$2-$3"
 }
 
 # Those that are taken over, blocking and nonblocking.
@@ -24,8 +25,11 @@ taken() {
         if grep -q "unisono:  *messages lent [1-9]" "$work/output"; then passed=$((passed + 1)); else wrong "$*: nothing was lent"; fi
         return
     fi
-    names=$collectives
-    [ "$1" = collectives ] || names=$nonblocking
+    case $1 in
+    collectives) names=$collectives ;;
+    nonblocking) names=$nonblocking ;;
+    *) names="Barrier_init Bcast_init Allreduce_init Allgather_init" ;;
+    esac
     for name in $names; do
         if grep -q "unisono:  *MPI_$name  *[1-9][0-9]* calls" "$work/output"; then passed=$((passed + 1))
         else wrong "$*: no call of MPI_$name was taken over"; fi
@@ -53,12 +57,16 @@ check() {
 for mpi in openmpi mpich; do
     present $mpi mpifort || continue
     for binding in mpi f08; do
-        for program in collectives nonblocking window; do
+        for program in collectives nonblocking persistent window; do
             if ! build $program $mpi $binding; then
                 wrong "$program for $mpi $binding does not build"
                 continue
             fi
             library=$mpi
+            if [ $program = persistent ]; then # the MPI's own are wrong under MPICH 4.0: not those of one rank, nor without the preload
+                for ranks in 2 3 4; do check $program $mpi $binding $ranks; done
+                continue
+            fi
             for ranks in 1 2 3 4; do check $program $mpi $binding $ranks; done
             [ $program != collectives ] || check $program $mpi $binding 3 UNISONO_VERIFY=1
             library=mpich
