@@ -452,7 +452,11 @@ INLINE int run(struct shim_call *c) {
     /* On an error the other ranks must not wait for this one. */
     if (error && c->on->comm) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
     else if (error) unisono_mpi_levels_report(c->on->levels);
-    else error = folds || agrees(c) ? call(c) : refuse(*c);
+    else {
+        if (__builtin_expect(shim_hears_failures, 0)) shim_thread()->waits_in = c->comm, shim_thread()->waits_on = c->on;
+        error = folds || agrees(c) ? call(c) : refuse(*c);
+        if (__builtin_expect(shim_hears_failures, 0)) shim_thread()->waits_on = NULL;
+    }
     if (__builtin_expect(by_program, 0) && !error && shim_thread()->user.failed) error = UNISONO_ERR_OTHER;
     count(c, error);
     if (!error && r->blocks && r->staged && !shim_broadcasts(c) && !transfer(*r, LOAD_ALL, false))

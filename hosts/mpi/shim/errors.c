@@ -21,11 +21,16 @@ static int class_of(int error) {
     }
 }
 
+static bool is_of_a_peer(int error) { return error == UNISONO_ERR_DIED || error == UNISONO_ERR_PEER || error == UNISONO_ERR_LATE; }
+
 int shim_raise(MPI_Comm comm, int call, int error) {
+    int class = class_of(error), heard = class;
+    if (shim_hears_failures && is_of_a_peer(error)) heard = shim_failure_class(comm, class);
+    if (heard != class) return PMPI_Comm_call_errhandler(comm, heard), heard; /* the program expects it */
     /* MPI's error text has only the class, so the cause is printed here. */
     char text[256] = "";
     unisono_last_error(text, sizeof text);
     fprintf(stderr, "unisono: %s: %s%s%s\n", shim_names[call], unisono_strerror(error), *text ? ": " : "", text);
-    PMPI_Comm_call_errhandler(comm, class_of(error));
-    return class_of(error);
+    PMPI_Comm_call_errhandler(comm, class);
+    return class;
 }

@@ -109,7 +109,7 @@ static void start(bool together) {
         pthread_atfork(NULL, NULL, forked);
     }
     bool on = !(asks & ASKS_OFF) && shim_prepare_comms();
-    if (on) unisono_mpi_prepare();
+    if (on) unisono_mpi_prepare(), shim_prepare_failures();
     stats = together && on && (asks & ASKS_STATS);
     verify_on = asks & ASKS_VERIFY;
     shim_leaves_devices = asks & ASKS_DEVICE;

@@ -66,6 +66,8 @@ void shim_progress_now(void) {
 void shim_progress_in_time(int waits_long) {
     struct shim_thread *self = shim_thread();
     uint64_t passed = ticks() - self->progressed_at;
+    if (waits_long && shim_hears_failures && self->waits_on && shim_is_time_to_listen(&self->listened))
+        shim_listen(self->waits_on, self->waits_in);
     if (passed >= SPAN && (waits_long || passed / SHARE >= self->progress_took)) shim_progress_now();
 }
 

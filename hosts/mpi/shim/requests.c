@@ -71,6 +71,10 @@ static int advance(void) {
     int completed = 0;
     if (is_idle() || pthread_mutex_trylock(&lock)) return 0;
     rounds++;
+    static int64_t listened;
+    if (__builtin_expect(shim_hears_failures, 0) && shim_is_time_to_listen(&listened))
+        for (const struct request *r = pending; r; r = r->next)
+            if (!r->complete) shim_listen(r->call.on, r->call.comm);
     for (struct request **at = &pending; *at;) {
         struct request *r = *at;
         bool is = is_done(r);

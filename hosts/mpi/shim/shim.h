@@ -280,6 +280,9 @@ struct shim_thread {
     unsigned ended; /* calls that Unisono has run */
     unsigned looked; /* `ended` when it last was to look again */
     uint64_t progressed_at, progress_took; /* when it last made the MPI progress, and how long that took */
+    MPI_Comm waits_in; /* where failures are heard: the communicator of its blocking call, and `waits_on` its entry; null: in none */
+    const struct shim_comm *waits_on;
+    int64_t listened; /* the millisecond in which it last did */
     struct shim_comm *last; /* the entry that was found last; it may be another communicator's by now */
     MPI_Datatype type; /* the predefined type that was used last; `shape`: its own, null: none yet */
     const struct shim_shape *shape;
@@ -435,6 +438,18 @@ void shim_prepare_devices(void);
 bool shim_is_readable(const void *at);
 /* Copies elements of a predefined type, by the MPI. */
 bool shim_copy(void *to, void *from, uint64_t count, MPI_Datatype type, const struct shim_shape *shape);
+
+/* ---- Failures (failures.c) ----------------------------------------------------------------------------- */
+
+/* Does the MPI tell of ranks that have failed? */
+extern bool shim_hears_failures;
+void shim_prepare_failures(void);
+/* Was the last time another millisecond? */
+bool shim_is_time_to_listen(int64_t *last);
+/* Ends the calls on a communicator of which a rank has failed, or that was revoked. */
+void shim_listen(const struct shim_comm *on, MPI_Comm comm);
+/* The class of an error that such a failure has caused; `class` if there is none. */
+int shim_failure_class(MPI_Comm comm, int class);
 
 /* ---- Errors (errors.c) ------------------------------------------------------------------------------ */
 
