@@ -227,6 +227,7 @@ static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
         memset(all, 0, sizeof *all * entry->size);
         all[entry->rank] = mine;
     }
+    if (comm == MPI_COMM_WORLD) shim_shown_ranks = unisono_mpi_node_ranks(all, (uint32_t)entry->size, (uint32_t)entry->rank);
     reason = unisono_mpi_attach(all, entry->size, entry->rank, shim_local_ranks(), shim_progress_in_time, &lease);
     if (code != MPI_SUCCESS) reason = REASON_REFUSED;
     if (unable > reason) reason = unable;

@@ -13,20 +13,29 @@ static bool stats;
 
 static void become(enum shim_state state) { __atomic_store_n(&shim_state, (int)state, __ATOMIC_RELAXED); }
 
-/* A number from the launcher's environment, or `other` if the variable is not set. */
-static long launcher(const char *open_mpi, const char *mpich, long other) {
-    const char *value = getenv(open_mpi);
-    if (!value) value = getenv(mpich);
-    return value ? atol(value) : other;
+/* A number from a launcher's environment; below 0: no launcher has set it. */
+static long launcher(const char *const names[]) {
+    for (; *names; names++) {
+        const char *value = getenv(*names);
+        if (value) return atol(value);
+    }
+    return -1;
 }
 
-bool shim_speaks(void) { return launcher("OMPI_COMM_WORLD_RANK", "PMI_RANK", 0) == 0; }
+bool shim_speaks(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", NULL};
+    return launcher(names) <= 0;
+}
+
+uint32_t shim_shown_ranks;
 
 uint32_t shim_local_ranks(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
     int all = 1;
-    PMPI_Comm_size(MPI_COMM_WORLD, &all);
-    long local = launcher("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", all);
-    return local > 0 ? (uint32_t)local : 1;
+    long local = launcher(names);
+    if (local > 0) return (uint32_t)local;
+    if (!shim_shown_ranks) PMPI_Comm_size(MPI_COMM_WORLD, &all);
+    return shim_shown_ranks ? shim_shown_ranks : (uint32_t)all;
 }
 
 /* ---- Before MPI_Init ------------------------------------------------------------------------------ */

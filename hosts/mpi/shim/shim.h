@@ -185,9 +185,11 @@ int shim_started(int code);
 /* To be called before the MPI's Finalize; collective. No call is taken over afterwards. */
 void shim_finishing(void);
 
-/* From the launcher's environment; they work before MPI_Init too. */
-bool shim_speaks(void); /* is this the rank that prints what all ranks would print? */
-uint32_t shim_local_ranks(void); /* the number of ranks on this node */
+/* Is this the rank that prints what all ranks would print? From the launcher's environment; works before MPI_Init, too. */
+bool shim_speaks(void);
+/* The number of ranks on this node: as the launcher says, or else as MPI_COMM_WORLD's offers have shown. */
+uint32_t shim_local_ranks(void);
+extern uint32_t shim_shown_ranks; /* by the offers; 0: not yet */
 
 /* A communicator of this process only, for PMPI_Pack; its error handler is MPI_ERRORS_RETURN. */
 extern MPI_Comm shim_private;

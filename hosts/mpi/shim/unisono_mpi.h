@@ -53,6 +53,9 @@ void unisono_mpi_prepare(void);
  * offer. It can't fail: without memory the offer has the reason. */
 void unisono_mpi_offer(uint32_t ranks, unisono_mpi_offer_t *mine);
 
+/* The number of ranks that made these offers on the node of `rank`; 0 if an offer can't be read. */
+uint32_t unisono_mpi_node_ranks(const unisono_mpi_offer_t *offers, uint32_t ranks, uint32_t rank);
+
 /* Chooses among the offers of all ranks (the same on each), gives up this process's reservation if it was not chosen,
  * and maps the chosen memory. Returns UNISONO_MPI_ATTACHED or a reason, and always writes a lease, which must be
  * settled. */

@@ -80,6 +80,21 @@ pub unsafe extern "C" fn unisono_mpi_offer(ranks: u32, mine: *mut Words) {
     }
 }
 
+/// Number of ranks on `rank`'s node, which made the offers; 0 if an offer can't be read.
+///
+/// # Safety
+/// `offers` is null, which is refused, or points to `ranks` offers that are not written during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_node_ranks(offers: *const Words, ranks: u32, rank: u32) -> u32 {
+    if offers.is_null() {
+        return 0;
+    }
+    // SAFETY: not null; `ranks` offers by the caller's promise.
+    let offers = unsafe { core::slice::from_raw_parts(offers, ranks as usize) };
+    let Some(nodes) = offer::nodes(offers) else { return 0 };
+    nodes.get(rank as usize).map_or(0, |mine| nodes.iter().filter(|node| *node == mine).count() as u32)
+}
+
 /// Chooses among the offers of all ranks, maps the chosen memory, and writes a lease to `lease`, which must be settled.
 /// Returns a [`Reason`].
 ///
