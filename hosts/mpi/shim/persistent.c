@@ -22,6 +22,7 @@ struct persistent {
     struct shim_shape shapes[2];
     MPI_Datatype *types; /* duplicates: the program may free its own */
     int type_count;
+    void *lists[2]; /* copies */
     struct shim_memory kept[SLOTS_OF_A_CALL];
 };
 
@@ -67,9 +68,10 @@ static bool keep_type(struct persistent *p, MPI_Datatype type, bool used) {
 }
 
 /* Makes a side independent of the program's types, and of the thread. */
-static bool keep_side(struct persistent *p, struct shim_side *side, struct shim_shape *shape) {
+static bool keep_side(struct persistent *p, struct shim_side *side, int number) {
     if (!side->blocks) return true;
-    *shape = *side->shape, side->shape = shape;
+    p->shapes[number] = *side->shape, side->shape = &p->shapes[number];
+    if (!shim_keep_lists(side, &p->lists[number])) return false;
     MPI_Datatype *own = p->types + p->type_count;
     for (int b = 0; b < (side->types ? side->blocks : 1); b++)
         if (!keep_type(p, shim_type_of(side, b), !side->types || shim_count_of(side, b) > 0)) return false;
@@ -81,7 +83,7 @@ static bool keep_side(struct persistent *p, struct shim_side *side, struct shim_
 static bool keep(struct persistent *p) {
     p->types = calloc((size_t)(p->call.send.blocks + p->call.receive.blocks) + 1, sizeof *p->types);
     shim_take_memory(p->kept);
-    return p->types && keep_side(p, &p->call.send, &p->shapes[0]) && keep_side(p, &p->call.receive, &p->shapes[1]);
+    return p->types && keep_side(p, &p->call.send, 0) && keep_side(p, &p->call.receive, 1);
 }
 
 /* Frees all but the program's handle. */
@@ -89,7 +91,7 @@ static void discard(struct persistent *p) {
     if (!p) return;
     for (int i = 0; i < p->type_count; i++)
         if (p->types[i] != MPI_DATATYPE_NULL && !shim_predefined(p->types[i])) PMPI_Type_free(&p->types[i]);
-    free(p->types);
+    free(p->types), free(p->lists[0]), free(p->lists[1]);
     shim_give_back(p->kept);
     if (!shim_keeps_lease(p->channel.lease)) unisono_mpi_release(p->channel.lease);
     free(p);

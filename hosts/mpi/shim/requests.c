@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "collectives.h"
@@ -32,6 +33,7 @@ struct request {
     struct shim_shape shape;              /* its own, of what is received */
     MPI_Datatype *types;                  /* duplicates of its types: the program may free those; null: none */
     int type_count;
+    void *lists; /* copies of what is received's */
     struct shim_memory kept[SLOTS_OF_A_CALL]; /* the thread's, that the call uses */
     unisono_mpi_lease *lease;
     bool freed; /* the program has freed the communicator: its last request releases the lease */
@@ -145,7 +147,7 @@ static int query(void *extra, MPI_Status *status) {
 /* MPICH does not expect calls of the MPI here. */
 static int release(void *extra) {
     struct request *r = extra;
-    free(r->types);
+    free(r->types), free(r->lists);
     shim_give_back(r->kept);
     pthread_mutex_lock(&lock);
     r->known = false;
@@ -240,13 +242,23 @@ bool shim_may_start(void) {
 
 /* ---- Starts ------------------------------------------------------------------------------------------------------- */
 
+bool shim_keep_lists(struct shim_side *side, void **copies) {
+    size_t bytes = (size_t)side->blocks * (side->counts.wide ? sizeof(int64_t) : sizeof(int));
+    if (!side->listed) return true;
+    *copies = malloc(2 * bytes + 1);
+    if (!*copies) return false;
+    memcpy(*copies, side->counts.at, bytes), memcpy((char *)*copies + bytes, side->displacements.at, bytes);
+    side->counts.at = *copies, side->displacements.at = (char *)*copies + bytes;
+    return true;
+}
+
 /* Keeps what is needed to unpack the received data when the collective is complete. */
 static bool keep_types(struct request *r) {
     struct shim_side *side = &r->call.receive;
     int count = side->types ? side->blocks : 1;
     r->shape = *side->shape, side->shape = &r->shape;
     r->types = malloc(sizeof *r->types * (size_t)count);
-    if (!r->types) return false;
+    if (!r->types || !shim_keep_lists(side, &r->lists)) return false;
     for (; r->type_count < count; r->type_count++) {
         bool used = !side->types || shim_count_of(side, r->type_count) > 0;
         r->types[r->type_count] = used ? shim_duplicate(shim_type_of(side, r->type_count)) : MPI_DATATYPE_NULL;

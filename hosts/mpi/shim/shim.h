@@ -549,6 +549,9 @@ enum shim_route {
 bool shim_may_start(void);
 /* Starts a call, and writes the MPI's request to `request`. As MPI_Ibcast, it returns MPI_SUCCESS, or the error that it has raised. */
 int shim_start(struct shim_call call, MPI_Request *request);
+/* Copies a side's counts and displacements into memory that the caller frees. False: no memory. MPI says that the program keeps them
+ * until the request is complete, or freed; MPIs copy them, and mpi4py relies on that. */
+bool shim_keep_lists(struct shim_side *side, void **copies);
 /* Moves all collectives that were started. */
 void shim_move_requests(void);
 /* The program frees a communicator: errors of its requests are raised in MPI_COMM_WORLD. */

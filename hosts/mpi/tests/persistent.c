@@ -32,9 +32,14 @@ static struct {
         gathered_v[MOST * WORDS], everywhere_v[MOST * WORDS], spread[MOST * WORDS], part[WORDS], spread_v[MOST * WORDS], part_v[WORDS],
         out[MOST * WORDS], in[MOST * WORDS], out_v[MOST * WORDS], in_v[MOST * WORDS], out_w[MOST * WORDS], in_w[MOST * WORDS], scattered[WORDS],
         scattered_block[WORDS];
+} d;
+
+/* Lists as they are, and as they are given to the MPI. */
+struct lists {
     int counts[MOST], starts[MOST], equal[MOST], apart[MOST], typed[MOST], bytes[MOST];
     MPI_Datatype types[MOST];
-} d;
+};
+static struct lists list, given;
 
 enum { OPERATIONS = 17 };
 
@@ -42,31 +47,34 @@ static void make(MPI_Comm comm, MPI_Request *made) {
     int at = 0, root = ranks - 1;
     MPI_Datatype pairs;
     for (int r = 0, sum = 0; r < ranks; r++) {
-        d.counts[r] = length(r), d.starts[r] = sum, sum += length(r) + 1;
-        d.equal[r] = 5, d.apart[r] = 7 * r, d.bytes[r] = r * WORDS * (int)sizeof(int);
+        list.counts[r] = length(r), list.starts[r] = sum, sum += length(r) + 1;
+        list.equal[r] = 5, list.apart[r] = 7 * r, list.bytes[r] = r * WORDS * (int)sizeof(int);
     }
     MPI_Type_vector(5, 1, 2, MPI_INT, &pairs); /* every second word */
     MPI_Type_commit(&pairs);
-    for (int r = 0; r < ranks; r++) d.types[r] = r % 2 ? pairs : MPI_INT;
-    for (int r = 0; r < ranks; r++) d.typed[r] = r % 2 ? 1 : 5;
+    for (int r = 0; r < ranks; r++) list.types[r] = r % 2 ? pairs : MPI_INT;
+    for (int r = 0; r < ranks; r++) list.typed[r] = r % 2 ? 1 : 5;
+    given = list;
     INIT(Barrier)(comm, MPI_INFO_NULL, &made[at++]);
     INIT(Bcast)(d.bcast, 1, pairs, root, comm, MPI_INFO_NULL, &made[at++]);
     INIT(Reduce)(d.mine, d.sum, WORDS, MPI_INT, MPI_SUM, root, comm, MPI_INFO_NULL, &made[at++]);
     INIT(Allreduce)(d.mine, d.all_sum, WORDS, MPI_INT, MPI_MAX, comm, MPI_INFO_NULL, &made[at++]);
     INIT(Gather)(d.mine, 20, MPI_INT, d.gathered, 20, MPI_INT, 0, comm, MPI_INFO_NULL, &made[at++]);
-    INIT(Gatherv)(d.mine, length(rank), MPI_INT, d.gathered_v, d.counts, d.starts, MPI_INT, 0, comm, MPI_INFO_NULL, &made[at++]);
+    INIT(Gatherv)(d.mine, length(rank), MPI_INT, d.gathered_v, given.counts, given.starts, MPI_INT, 0, comm, MPI_INFO_NULL, &made[at++]);
     INIT(Scatter)(d.spread, 30, MPI_INT, d.part, 30, MPI_INT, root, comm, MPI_INFO_NULL, &made[at++]);
-    INIT(Scatterv)(d.spread_v, d.counts, d.starts, MPI_INT, d.part_v, length(rank), MPI_INT, root, comm, MPI_INFO_NULL, &made[at++]);
+    INIT(Scatterv)(d.spread_v, given.counts, given.starts, MPI_INT, d.part_v, length(rank), MPI_INT, root, comm, MPI_INFO_NULL, &made[at++]);
     INIT(Allgather)(d.mine, 9, MPI_INT, d.everywhere, 9, MPI_INT, comm, MPI_INFO_NULL, &made[at++]);
-    INIT(Allgatherv)(d.mine, length(rank), MPI_INT, d.everywhere_v, d.counts, d.starts, MPI_INT, comm, MPI_INFO_NULL, &made[at++]);
+    INIT(Allgatherv)(d.mine, length(rank), MPI_INT, d.everywhere_v, given.counts, given.starts, MPI_INT, comm, MPI_INFO_NULL, &made[at++]);
     INIT(Alltoall)(d.out, 11, MPI_INT, d.in, 11, MPI_INT, comm, MPI_INFO_NULL, &made[at++]);
-    INIT(Alltoallv)(d.out_v, d.equal, d.apart, MPI_INT, d.in_v, d.equal, d.apart, MPI_INT, comm, MPI_INFO_NULL, &made[at++]);
-    INIT(Alltoallw)(d.out_w, d.typed, d.bytes, d.types, d.in_w, d.typed, d.bytes, d.types, comm, MPI_INFO_NULL, &made[at++]);
-    INIT(Reduce_scatter)(d.out, d.scattered, d.counts, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &made[at++]);
+    INIT(Alltoallv)(d.out_v, given.equal, given.apart, MPI_INT, d.in_v, given.equal, given.apart, MPI_INT, comm, MPI_INFO_NULL, &made[at++]);
+    INIT(Alltoallw)(d.out_w, given.typed, given.bytes, given.types, d.in_w, given.typed, given.bytes, given.types, comm, MPI_INFO_NULL, &made[at++]);
+    INIT(Reduce_scatter)(d.out, d.scattered, given.counts, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &made[at++]);
     INIT(Reduce_scatter_block)(d.out, d.scattered_block, 4, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &made[at++]);
     INIT(Scan)(d.mine, d.scan, 3, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &made[at++]);
     INIT(Exscan)(d.mine, d.exscan, 3, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &made[at++]);
     MPI_Type_free(&pairs);
+    /* MPIs copy the lists, and programs rely on that: the calls must not see them any more. */
+    for (int r = 0; r < MOST; r++) given.counts[r] = given.starts[r] = given.equal[r] = given.apart[r] = given.typed[r] = given.bytes[r] = -7;
 }
 
 static void set(int round) {
@@ -99,18 +107,18 @@ static void look(int round) {
     }
     for (int r = 0; r < ranks; r++) {
         expect(rank || are(d.gathered + 20 * r, 20, r, round, 0), "rank %d, round %d: gather from %d", rank, round, r);
-        expect(rank || are(d.gathered_v + d.starts[r], length(r), r, round, 0), "rank %d, round %d: gatherv from %d", rank, round, r);
+        expect(rank || are(d.gathered_v + list.starts[r], length(r), r, round, 0), "rank %d, round %d: gatherv from %d", rank, round, r);
         expect(are(d.everywhere + 9 * r, 9, r, round, 0), "rank %d, round %d: allgather from %d", rank, round, r);
-        expect(are(d.everywhere_v + d.starts[r], length(r), r, round, 0), "rank %d, round %d: allgatherv from %d", rank, round, r);
+        expect(are(d.everywhere_v + list.starts[r], length(r), r, round, 0), "rank %d, round %d: allgatherv from %d", rank, round, r);
         expect(are(d.in + 11 * r, 11, r, round, 11 * rank), "rank %d, round %d: alltoall from %d", rank, round, r);
-        expect(are(d.in_v + d.apart[r], 5, r, round, d.apart[rank]), "rank %d, round %d: alltoallv from %d", rank, round, r);
+        expect(are(d.in_v + list.apart[r], 5, r, round, list.apart[rank]), "rank %d, round %d: alltoallv from %d", rank, round, r);
         for (int i = 0; i < 5; i++) {
             int from = (rank % 2 ? 2 : 1) * i, to = (r % 2 ? 2 : 1) * i;
             expect(d.in_w[WORDS * r + to] == word(r, round, WORDS * rank + from), "rank %d, round %d: alltoallw from %d", rank, round, r);
         }
     }
     expect(are(d.part, 30, root, round, 30 * rank), "rank %d, round %d: scatter", rank, round);
-    expect(are(d.part_v, length(rank), root, round, d.starts[rank]), "rank %d, round %d: scatterv", rank, round);
+    expect(are(d.part_v, length(rank), root, round, list.starts[rank]), "rank %d, round %d: scatterv", rank, round);
     for (int i = 0, first = 0; i < length(rank); i++) {
         first = 0;
         for (int r = 0; r < rank; r++) first += length(r);
