@@ -227,7 +227,7 @@ const FRESH: u64 = 0;
 /// # Safety
 /// `memory` is null or the address of `bytes` mapped bytes, readable and writable, that this
 /// process accesses through this library alone; `params` is null or points to its struct.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_create(memory: *mut c_void, bytes: usize, params: *const CParams) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
@@ -250,7 +250,7 @@ pub unsafe extern "C" fn unisono_create(memory: *mut c_void, bytes: usize, param
 /// # Safety
 /// `memory` as in [`unisono_create`], mapped until the handle is freed; `comm` is null or points to
 /// a pointer that may be written; no other process of the segment has this rank.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank: u32, comm: *mut *mut Handle) -> c_int {
     answer((|| {
         if comm.is_null() {
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn unisono_attach(memory: *mut c_void, bytes: usize, rank:
 ///
 /// # Safety
 /// `comm` is null, or comes from this library and was not freed.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_set_timeout(comm: *const Handle, milliseconds: u64) -> c_int {
     let most = (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
     answer((|| {
@@ -301,7 +301,7 @@ pub unsafe extern "C" fn unisono_set_timeout(comm: *const Handle, milliseconds: 
 ///
 /// # Safety
 /// `comm` is null, or comes from [`unisono_attach`], was not freed, and is used by no call that starts later.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_free(comm: *mut Handle) -> c_int {
     answer((|| {
         if comm.is_null() {
@@ -346,7 +346,7 @@ pub unsafe fn free_after<A>(
 ///
 /// # Safety
 /// `comm` is null, or comes from [`unisono_attach`] and was not freed.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_rank(comm: *const Handle) -> c_int {
     // SAFETY: the caller's promise.
     match unsafe { comm.as_ref() } {
@@ -359,7 +359,7 @@ pub unsafe extern "C" fn unisono_rank(comm: *const Handle) -> c_int {
 ///
 /// # Safety
 /// As [`unisono_rank`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_size(comm: *const Handle) -> c_int {
     // SAFETY: the caller's promise.
     match unsafe { comm.as_ref() } {
@@ -373,7 +373,7 @@ pub unsafe extern "C" fn unisono_size(comm: *const Handle) -> c_int {
 ///
 /// # Safety
 /// As [`unisono_rank`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_report_death(comm: *const Handle, rank: u32) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.

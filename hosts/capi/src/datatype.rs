@@ -89,7 +89,7 @@ unsafe fn numbers<'a>(name: &'static str, address: *const u64, len: u64) -> Resu
 ///
 /// # Safety
 /// See the [module](self).
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_type_contiguous(bytes: u64, datatype: *mut *mut Type) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { create(datatype, || Ok(Description::Contiguous { bytes })) }
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn unisono_type_contiguous(bytes: u64, datatype: *mut *mut
 ///
 /// # Safety
 /// See the [module](self).
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_type_vector(blocks: u64, block: u64, stride: u64, datatype: *mut *mut Type) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { create(datatype, || Ok(Description::Vector { blocks, block, stride })) }
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn unisono_type_vector(blocks: u64, block: u64, stride: u6
 ///
 /// # Safety
 /// See the [module](self).
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_type_indexed(
     blocks: u64,
     block: u64,
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn unisono_type_indexed(
 ///
 /// # Safety
 /// See the [module](self).
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_type_struct(
     fields: u64,
     bytes: *const u64,
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn unisono_type_struct(
 ///
 /// # Safety
 /// `datatype` is null, or comes from a function of this module, was not freed, and no call uses it.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_type_free(datatype: *mut Type) -> c_int {
     if !datatype.is_null() {
         // SAFETY: allocated with a box's layout, and freed once, by the caller's promise.

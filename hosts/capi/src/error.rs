@@ -130,14 +130,14 @@ pub fn answer(result: Result<(), Failure>) -> c_int {
 }
 
 /// A short text for an error number; never null, not to be freed.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn unisono_strerror(code: c_int) -> *const c_char {
     let text = if code == UNISONO_OK { c"no error" } else { c"unknown error number" };
     Class::from_number(code).map_or(text, Class::text).as_ptr()
 }
 
 /// The name of an error number as in the header; never null, not to be freed.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn unisono_error_name(code: c_int) -> *const c_char {
     let name = if code == UNISONO_OK { c"UNISONO_OK" } else { c"UNISONO_ERR_UNKNOWN" };
     Class::from_number(code).map_or(name, Class::name).as_ptr()
@@ -168,7 +168,7 @@ impl Write for Text {
 ///
 /// # Safety
 /// `buf` is null or points to `len` writable bytes.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_last_error(buf: *mut c_char, len: usize) -> usize {
     let room = if buf.is_null() { 0 } else { len };
     let mut text = Text { to: buf.cast(), room, len: 0 };

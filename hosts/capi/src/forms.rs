@@ -55,7 +55,7 @@ macro_rules! forms {
             ///
             /// # Safety
             /// See the [module](self).
-            #[unsafe(no_mangle)]
+            #[cfg_attr(not(test), unsafe(no_mangle))]
             pub unsafe extern "C-unwind" fn $blocking(comm: *mut $crate::comm::Handle, $($name: $kind),*) -> core::ffi::c_int {
                 // SAFETY: the caller's promise.
                 let make = |me: &_, lists| unsafe { $make(me, lists, $($name),*) };
@@ -67,7 +67,7 @@ macro_rules! forms {
             ///
             /// # Safety
             /// See the [module](self), until the request is complete; and [`request`](crate::request).
-            #[unsafe(no_mangle)]
+            #[cfg_attr(not(test), unsafe(no_mangle))]
             pub unsafe extern "C-unwind" fn $start(
                 comm: *mut $crate::comm::Handle,
                 $($name: $kind,)*
@@ -83,7 +83,7 @@ macro_rules! forms {
             ///
             /// # Safety
             /// See the [module](self), until the request is freed; and [`request`](crate::request).
-            #[unsafe(no_mangle)]
+            #[cfg_attr(not(test), unsafe(no_mangle))]
             pub unsafe extern "C-unwind" fn $init(
                 comm: *mut $crate::comm::Handle,
                 $($name: $kind,)*

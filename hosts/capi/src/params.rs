@@ -91,7 +91,7 @@ unsafe fn prefix<T: Copy>(from: *const T, bytes: usize, rest: T) -> T {
 ///
 /// # Safety
 /// `params` is null or points to `size` writable bytes, aligned as the struct.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_params_init(params: *mut CParams, size: usize, ranks: u32) -> c_int {
     answer((|| {
         if params.is_null() {
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn unisono_params_init(params: *mut CParams, size: usize, 
 ///
 /// # Safety
 /// `params` is null or points to a struct that has as many bytes as it says, aligned; `bytes` is null or may be written.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_bytes(params: *const CParams, bytes: *mut u64) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.

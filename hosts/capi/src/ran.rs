@@ -109,7 +109,7 @@ impl Ran {
 ///
 /// # Safety
 /// `comm` is null, or comes from this library and was not freed.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn unisono_ran(comm: *const Handle) -> c_int {
     // SAFETY: the caller's promise.
     match unsafe { comm.as_ref() } {
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn unisono_ran(comm: *const Handle) -> c_int {
 }
 
 /// An algorithm's name; "unknown" for other numbers. Never null, not to be freed.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn unisono_algorithm_name(algorithm: c_int) -> *const c_char {
     let ran = usize::try_from(algorithm).ok().and_then(|at| Ran::ALL.get(at));
     ran.map_or(c"unknown", |ran| ran.name()).as_ptr()

@@ -308,7 +308,7 @@ unsafe fn complete_claimed(
 ///
 /// # Safety
 /// See the [module](self); `request` is null, or the request itself.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn unisono_start(request: *mut Request) -> c_int {
     answer((|| {
         if request.is_null() {
@@ -334,7 +334,7 @@ pub unsafe extern "C-unwind" fn unisono_start(request: *mut Request) -> c_int {
 ///
 /// # Safety
 /// See the [module](self); `done` is null or may be written.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn unisono_test(request: *mut *mut Request, done: *mut c_int) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
@@ -350,7 +350,7 @@ pub unsafe extern "C-unwind" fn unisono_test(request: *mut *mut Request, done: *
 ///
 /// # Safety
 /// See the [module](self).
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn unisono_wait(request: *mut *mut Request) -> c_int {
     let wait = |state: &mut State| state.move_oldest(|on, oldest| on.complete(oldest)).map(drop);
     // SAFETY: the caller's promise.
@@ -362,7 +362,7 @@ pub unsafe extern "C-unwind" fn unisono_wait(request: *mut *mut Request) -> c_in
 ///
 /// # Safety
 /// `requests` is null, or points to `count` pointers as in the [module](self).
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn unisono_wait_all(count: usize, requests: *mut *mut Request) -> c_int {
     if requests.is_null() && count > 0 {
         return answer(Err(Failure::Null("requests")));
@@ -403,7 +403,7 @@ unsafe fn progress_on(request: *mut *mut Request) {
 ///
 /// # Safety
 /// See the [module](self).
-#[unsafe(no_mangle)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn unisono_request_free(request: *mut *mut Request) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
