@@ -4,6 +4,7 @@
 //! writes its results to files in the test's directory. No test here depends on how fast the machine is: time limits
 //! only end runs that would hang.
 
+mod alone;
 mod body;
 mod bound;
 mod collectives;
