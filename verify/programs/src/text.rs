@@ -235,9 +235,6 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::judge;
-    use crate::threads;
-    use std::time::Duration;
 
     const TEXT: &str = "\
 ranks 3
@@ -335,28 +332,5 @@ call 4 1 free auto 0 0 none 1 0
         assert!(Program::parse(&format!("{calls}{waits}")).unwrap().ends_unmoved());
         assert!(!legal("0 run 1\n0 run 2\n1 run 2\n1 run 1\n"));
         assert!(legal("0 start 1\n0 run 2\n1 run 2\n1 start 1\n* wait 1\n"));
-    }
-
-    /// A communicator with a request in flight is duplicated and freed: legal, where requests do not borrow it.
-    #[test]
-    fn what_no_scope_can_is_legal_and_refused_to_scopes() {
-        let calls = "ranks 2\nsegment 4 2 256 0 0 0 0 0 0 0\ncall 0 0 dup auto 0 0 none 1 0 1\ncall 1 1 barrier auto 0 0 none 1 0\n\
-                     call 2 1 dup auto 0 0 none 1 0 2\ncall 3 1 free auto 0 0 none 1 0\n";
-        let read = |steps: &str| Program::parse(&format!("{calls}* run 0\n{steps}"));
-        for (steps, name) in [
-            ("* start 1\n* run 2\n* wait 1\n* run 3\n", "2 (dup)"),
-            ("* run 2\n* start 1\n* run 3\n* wait 1\n", "3 (free)"),
-        ] {
-            let program = read(steps).unwrap();
-            let why = program.fits_scopes().unwrap_err();
-            assert!(why.contains(&format!("call {name} on communicator 1, which the open scope")), "{why}");
-            let reports = threads::run(&program, Duration::from_secs(10)).unwrap();
-            let words = judge(&program, &reports).unwrap_err();
-            assert!(words.lines().count() == 2 && words.lines().all(|line| line.ends_with(&why)), "{words}");
-        }
-        assert_eq!(read("* start 1\n* wait 1\n* run 2\n* run 3\n").unwrap().fits_scopes(), Ok(()));
-        // Nothing is started on what was freed.
-        assert!(read("* init 1\n* run 2\n* run 3\n* start 1\n* wait 1\n* free 1\n").is_err());
-        assert!(read("* init 1\n* run 2\n* run 3\n* free 1\n").is_ok());
     }
 }

@@ -77,7 +77,6 @@ impl Turns {
     }
 
     /// A number that follows from all turns so far.
-    #[cfg(test)]
     pub(crate) fn so_far(&self) -> u64 {
         self.lock().random.next()
     }

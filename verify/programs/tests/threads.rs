@@ -96,3 +96,39 @@ fn drawn_programs_pass_in_turns() {
         judge(&program, &reports).unwrap_or_else(|words| panic!("seed {seed}, {ranks} ranks:\n{words}\n{program}"));
     }
 }
+
+#[test]
+fn one_seed_is_one_interleaving() {
+    for seed in 0..20 {
+        let program = Program::draw(seed, &Budget { calls: 6, bytes: 2000, ..Budget::new(3) });
+        let turns = |seed| {
+            let (reports, turns) = threads::run_in_counted_turns(&program, LIMIT, seed).unwrap();
+            assert!(reports.iter().all(|report| report.end == Ending::Done), "{reports:?}");
+            turns
+        };
+        assert_eq!(turns(seed), turns(seed));
+    }
+}
+
+/// A communicator with a request in flight is duplicated and freed: legal, where requests do not borrow it.
+#[test]
+fn what_no_scope_can_is_legal_and_refused_to_scopes() {
+    let calls = "ranks 2\nsegment 4 2 256 0 0 0 0 0 0 0\ncall 0 0 dup auto 0 0 none 1 0 1\ncall 1 1 barrier auto 0 0 none 1 0\n\
+                 call 2 1 dup auto 0 0 none 1 0 2\ncall 3 1 free auto 0 0 none 1 0\n";
+    let read = |steps: &str| Program::parse(&format!("{calls}* run 0\n{steps}"));
+    for (steps, name) in [
+        ("* start 1\n* run 2\n* wait 1\n* run 3\n", "2 (dup)"),
+        ("* run 2\n* start 1\n* run 3\n* wait 1\n", "3 (free)"),
+    ] {
+        let program = read(steps).unwrap();
+        let why = program.fits_scopes().unwrap_err();
+        assert!(why.contains(&format!("call {name} on communicator 1, which the open scope")), "{why}");
+        let reports = threads::run(&program, LIMIT).unwrap();
+        let words = judge(&program, &reports).unwrap_err();
+        assert!(words.lines().count() == 2 && words.lines().all(|line| line.ends_with(&why)), "{words}");
+    }
+    assert_eq!(read("* start 1\n* wait 1\n* run 2\n* run 3\n").unwrap().fits_scopes(), Ok(()));
+    // Nothing is started on what was freed.
+    assert!(read("* init 1\n* run 2\n* run 3\n* start 1\n* wait 1\n* free 1\n").is_err());
+    assert!(read("* init 1\n* run 2\n* run 3\n* free 1\n").is_ok());
+}
