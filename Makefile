@@ -23,7 +23,7 @@ library = install $(STRIPPED) -m 755 $(BUILT)/$(1) $(LIB)/$(2).so.$(VERSION) \
 	&& ln -sf $(2).so.$(VERSION) $(LIB)/$(2).so.$(firstword $(subst ., ,$(VERSION))) \
 	&& ln -sf $(2).so.$(firstword $(subst ., ,$(VERSION))) $(LIB)/$(2).so
 
-.PHONY: demo test test-mpi ci bench figures measured soak numa simgrid levels scale cores fuzz miri mutants docs package install uninstall deb setup release clean
+.PHONY: demo test test-mpi ci bench imb figures measured soak numa simgrid levels scale cores fuzz miri mutants docs package install uninstall deb setup release clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ ci: ## the checks that CI runs
 
 bench: release ## every collective against the MPIs installed: table, JSON, page; QUICK=1: under five minutes
 	@QUICK=$(QUICK) .ci/bench $(UNISONO)
+
+imb: setup ## Intel's benchmark IMB-MPI1 under Intel MPI, without the preload and with it (a minute once built)
+	@bash .ci/setup python3-minimal
+	@.ci/imb
 
 figures: release ## the figures of docs/results/performance.md anew, on a quiet machine (about 3 minutes)
 	@bash .ci/setup python3-minimal
