@@ -159,12 +159,14 @@ bool shim_wake(void) {
     return shim_is_on();
 }
 
-int shim_started(int code) {
+/* After the MPI's Init or Init_thread has returned `code`; collective. Returns `code`. */
+static int started(int code) {
     if (code == MPI_SUCCESS) wake_once(true);
     return code;
 }
 
-void shim_finishing(void) {
+/* Before the MPI's Finalize; collective. No call is taken over afterwards. */
+static void finishing(void) {
     if (!shim_is_on()) return;
     if (stats) shim_print_stats();
     shim_ending = true;
@@ -191,11 +193,12 @@ void *shim_callee(const char *name, void *own, void **known) {
 static int after_tool(int code) {
     in_tool = false;
     if (code != MPI_SUCCESS || reached) return code;
-    passed_by = true;
-    if (shim_speaks())
+    started(code);
+    passed_by = shim_is_on();
+    if (passed_by && shim_speaks())
         fprintf(stderr, "unisono: a tool that is loaded after Unisono's library calls the MPI past it, and so sees nothing of what is "
                         "taken over: name the tool first in LD_PRELOAD\n");
-    return shim_started(code);
+    return code;
 }
 
 /* Defines MPI_Init and PMPI_Init, or MPI_Init_thread and PMPI_Init_thread. */
@@ -205,7 +208,7 @@ static int after_tool(int code) {
     int shim_export_##lower parameters {                                                                               \
         typedef int function parameters;                                                                               \
         reached = true;                                                                                                \
-        return shim_started(((function *)shim_function("PMPI_" Name))names);                                           \
+        return started(((function *)shim_function("PMPI_" Name))names);                                           \
     }                                                                                                                  \
     int shim_named_##lower parameters {                                                                                \
         typedef int function parameters;                                                                               \
@@ -220,12 +223,12 @@ INIT(init_thread, "Init_thread", (int *argc, char ***argv, int required, int *pr
 int shim_export_finalize(void) __asm__("PMPI_Finalize");
 int shim_named_finalize(void) __asm__("MPI_Finalize");
 int shim_export_finalize(void) {
-    shim_finishing();
+    finishing();
     return SHIM_FUNCTION(PMPI_Finalize)();
 }
 int shim_named_finalize(void) {
     int (*tool)(void) = shim_tool("MPI_Finalize");
     if (!tool) return shim_export_finalize();
-    if (passed_by) shim_finishing();
+    if (passed_by) finishing();
     return tool();
 }

@@ -76,7 +76,7 @@ static int advance(void) {
     static int64_t listened;
     if (__builtin_expect(shim_hears_failures, 0) && shim_is_time_to_listen(&listened))
         for (const struct request *r = pending; r; r = r->next)
-            if (!r->complete) shim_listen(r->call.on, r->call.comm);
+            if (!r->complete && !r->freed) shim_listen(r->call.on, r->call.comm);
     for (struct request **at = &pending; *at;) {
         struct request *r = *at;
         bool is = is_done(r);

@@ -179,11 +179,6 @@ extern bool shim_leaves_devices;
 
 /* Whether calls are taken over; decides it if it is not decided yet. */
 bool shim_wake(void);
-/* To be called after the MPI's Init or Init_thread (in any language) has returned `code`; collective. Returns
- * `code`. */
-int shim_started(int code);
-/* To be called before the MPI's Finalize; collective. No call is taken over afterwards. */
-void shim_finishing(void);
 
 /* Is this the rank that prints what all ranks would print? From the launcher's environment; works before MPI_Init, too. */
 bool shim_speaks(void);

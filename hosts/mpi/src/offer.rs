@@ -360,6 +360,13 @@ mod tests {
         let full = Owner { node: 9, pid: 7 }.refuse(2, Reason::Full);
         assert_eq!(nodes(&[full, offer(7, 1).encode(2)]), Some(vec![0, 1]));
         assert_eq!(nodes(&[[0; 12], full]), None);
+
+        let ranks_on = |offers: &[Words], rank| {
+            // SAFETY: as many offers as it is told of.
+            unsafe { crate::unisono_mpi_node_ranks(offers.as_ptr(), offers.len() as u32, rank) }
+        };
+        assert_eq!([0, 1, 2, 3, 4, 5].map(|rank| ranks_on(&offers, rank)), [2, 2, 2, 1, 2, 0]);
+        assert_eq!(ranks_on(&[[0; 12], full], 1), 0);
     }
 
     #[test]
