@@ -176,7 +176,12 @@ void shim_print_stats(void) {
     shim_thread()->inside++;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
-    int code = PMPI_Reduce(&mine, &all, sizeof mine / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    /* In pieces: beyond 2 KiB MPICH 4.0's MPI_Reduce is wrong where nodes have different numbers of ranks. */
+    enum { PIECE = 128, WORDS = sizeof mine / sizeof(uint64_t) };
+    int code = MPI_SUCCESS;
+    for (int i = 0; code == MPI_SUCCESS && i < WORDS; i += PIECE)
+        code = PMPI_Reduce((uint64_t *)&mine + i, (uint64_t *)&all + i, WORDS - i < PIECE ? WORDS - i : PIECE, MPI_UINT64_T,
+                           MPI_SUM, 0, MPI_COMM_WORLD);
     shim_thread()->inside--;
     if (code == MPI_SUCCESS && rank == 0) print(&all, size);
 }

@@ -4,6 +4,9 @@
 //! one waits until the line has served those that asked before, and for the transfer from the nearest core that has it. A core
 //! that writes goes on at once, since its store waits in a buffer, but the line can't be read before all other copies are given
 //! up, nor before what the core stored earlier. Caches are as large as need be.
+//!
+//! Memory that a rank lends has lines, too, behind those of the segment. They are counted from its first byte, so that a run does
+//! not depend on addresses. Other private memory costs the same wherever it is.
 
 use super::machine::{Distance, MOST, Machine};
 use crate::Time;
@@ -77,11 +80,24 @@ pub struct Traffic {
     pub memory: u64,
 }
 
+/// Private memory of a core's rank that it has lent at least once.
+#[derive(Clone, Copy, Debug)]
+struct Lent {
+    /// The address of its first byte.
+    at: usize,
+    len: u64,
+    /// Its first line.
+    line: usize,
+}
+
 /// All caches of a machine.
 #[derive(Debug)]
 pub(super) struct Caches {
     machine: Machine,
+    /// Those of the segment, then those of lent memory.
     lines: Vec<Line>,
+    /// By core.
+    lent: Vec<Vec<Lent>>,
     /// By package: how many lines leave it in each [`SPAN`]. Cores that copy are ahead of others, so a link can't just be busy until a
     /// moment.
     links: Vec<HashMap<u64, u32>>,
@@ -111,15 +127,16 @@ enum Source {
 impl Caches {
     pub(super) fn new(machine: &Machine, bytes: u64) -> Self {
         let lines = vec![FRESH; bytes.div_ceil(LINE) as usize];
+        let lent = vec![Vec::new(); MOST as usize];
         let links = vec![HashMap::new(); machine.packages as usize];
-        Self { machine: machine.clone(), lines, links, traffic: Traffic::default() }
+        Self { machine: machine.clone(), lines, lent, links, traffic: Traffic::default() }
     }
 
     pub(super) const fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// The line of a byte, as long as it is in the segment.
+    /// The line of a byte, as long as there is one.
     const fn index(&self, offset: u64) -> usize {
         let last = self.lines.len() - 1;
         let at = (offset / LINE) as usize;
@@ -294,6 +311,31 @@ impl Caches {
             self.lines[line] = Line { owner: core as u16, here: now, free: now, ..FRESH };
             self.lines[line].add(core);
         }
+    }
+
+    /// Where `len` bytes at this address lie among the lines, if they are in memory that this core has lent.
+    pub(super) fn lent(&self, core: usize, at: usize, len: u64) -> Option<u64> {
+        let holds = |lent: &&Lent| lent.at <= at && at as u64 + len <= lent.at as u64 + lent.len;
+        self.lent[core].iter().find(holds).map(|lent| lent.line as u64 * LINE + (at - lent.at) as u64)
+    }
+
+    /// A core lends `len` bytes of its private memory, which it has changed, and has in its cache.
+    pub(super) fn lend(&mut self, core: usize, at: usize, len: u64, now: Time) {
+        let offset = self.lent(core, at, len).unwrap_or_else(|| {
+            // What it overlaps is not lent any more.
+            self.lent[core].retain(|lent| lent.at as u64 + lent.len <= at as u64 || at as u64 + len <= lent.at as u64);
+            let line = self.lines.len();
+            self.lines.resize(line + len.div_ceil(LINE) as usize, FRESH);
+            self.lent[core].push(Lent { at, len, line });
+            line as u64 * LINE
+        });
+        self.place(core, offset, len, now);
+    }
+
+    /// A core writes `len` bytes at this address of its private memory; returns when it has done so. It costs nothing where others
+    /// don't have what was lent of it.
+    pub(super) fn keep(&mut self, core: usize, at: usize, len: u64, now: Time) -> Time {
+        self.lent(core, at, len).map_or(now, |offset| self.stream(core, offset, len, now, true, f64::INFINITY))
     }
 
     /// A core asks for these lines, to write them, and does not wait; returns when it has them.

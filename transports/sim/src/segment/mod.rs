@@ -35,6 +35,7 @@ pub use caches::Traffic;
 pub use machine::{Distance, Machine, Unfit};
 pub use region::{SimWord, View};
 pub use turns::{Clock, Sleep};
+pub use unisono_local::Segment;
 
 use std::fmt;
 use std::sync::Arc;
@@ -44,7 +45,6 @@ use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::Refusal;
 use unisono_kernel::machine::transport::Transport;
 use unisono_kernel::region::Params;
-use unisono_local::Segment;
 
 /// The transport of such ranks.
 #[derive(Debug)]
@@ -100,10 +100,25 @@ pub fn run<A: Send>(
     params: Params,
     body: impl Fn(Communicator<Simulated>, Clock) -> A + Sync,
 ) -> Result<Vec<A>, Unstarted> {
-    machine.check(params.ranks)?;
-    let segment = Segment::new(params)?;
+    run_on(machine, &Segment::new(params)?, body)
+}
+
+/// [`run`] on a fresh segment, in which ranks may [lend](Segment::lend_from) each other their memory. What a rank lends is in its
+/// cache when it does so.
+///
+/// # Errors
+/// The machine is not one, or has fewer cores than there are ranks.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_on<A: Send>(
+    machine: &Machine,
+    segment: &Segment,
+    body: impl Fn(Communicator<Simulated>, Clock) -> A + Sync,
+) -> Result<Vec<A>, Unstarted> {
+    machine.check(segment.layout().ranks())?;
     let layout = *segment.layout();
-    let turns = Arc::new(Turns::new(machine, &segment));
+    let turns = Arc::new(Turns::new(machine, segment));
     let make = |rank: Rank| {
         let clock = Clock::new(Arc::clone(&turns), rank);
         let view = View::new(segment.clone(), clock.clone());

@@ -1,9 +1,13 @@
 //! The segment as a rank sees it: each access is charged to the rank's clock.
 
-use super::turns::Clock;
+use super::turns::{At, Clock};
+use unisono_kernel::Rank;
+use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::{Counter, CounterId, Extent, Flag, FlagId, MailId, Mailword, Region, Untrusted, Word};
+use unisono_kernel::region::{
+    Counter, CounterId, Extent, Flag, FlagId, Loan, MailId, Mailword, Region, Unreadable, Untrusted, Word,
+};
 use unisono_local::Segment;
 
 /// A rank's view of the segment.
@@ -124,7 +128,7 @@ impl Counter for SimWord {
     }
 }
 
-// SAFETY: forwards to a segment that keeps the contract; what it adds changes no bytes. Memory is not lent.
+// SAFETY: forwards to a segment that keeps the contract; what it adds changes no bytes.
 unsafe impl Region for View {
     type Flag = SimWord;
     type Mailword = SimWord;
@@ -151,19 +155,21 @@ unsafe impl Region for View {
     unsafe fn write(&self, at: Extent, src: Buf) {
         let at = at.part(0, src.len() as u64);
         // SAFETY: the caller's promise, passed on.
-        self.clock.stream(at.offset(), at.len(), true, false, || unsafe { self.segment.write(at, src) });
+        self.clock.write(at.offset(), at.len(), || unsafe { self.segment.write(at, src) });
     }
 
     unsafe fn read(&self, at: Extent, dst: Buf) {
         let at = at.part(0, dst.len() as u64);
         // SAFETY: the caller's promise, passed on.
-        self.clock.stream(at.offset(), at.len(), false, false, || unsafe { self.segment.read(at, dst) });
+        let access = || unsafe { self.segment.read(at, dst) };
+        self.clock.read(At::Segment(at.offset()), at.len(), dst.ptr().addr(), false, access);
     }
 
     unsafe fn fold(&self, at: Extent, acc: Buf, op: &Op) {
         let at = at.part(0, acc.len() as u64);
         // SAFETY: the caller's promise, passed on.
-        self.clock.stream(at.offset(), at.len(), false, true, || unsafe { self.segment.fold(at, acc, op) });
+        let access = || unsafe { self.segment.fold(at, acc, op) };
+        self.clock.read(At::Segment(at.offset()), at.len(), acc.ptr().addr(), true, access);
     }
 
     unsafe fn fold_within(&self, at: Extent, acc: Extent, op: &Op) {
@@ -174,8 +180,32 @@ unsafe impl Region for View {
     }
 
     unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
-        self.clock.fold(left.len().min(acc.len()));
+        self.clock.fold(left.len().min(acc.len()), acc.ptr().addr());
         // SAFETY: the caller's promise, passed on.
         unsafe { self.segment.fold_private(left, acc, op) }
+    }
+
+    fn lend(&self, memory: Buf, kind: Kind) -> Option<Loan> {
+        let loan = self.segment.lend(memory, kind)?;
+        self.clock.lend(memory.ptr().addr(), memory.len() as u64);
+        Some(loan)
+    }
+
+    fn borrows(&self) -> bool {
+        self.segment.borrows()
+    }
+
+    unsafe fn fetch(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
+        let at = At::Lent { lender, address: loan.at.wrapping_add(from) as usize };
+        // SAFETY: the caller's promise, passed on.
+        let access = || unsafe { self.segment.fetch(lender, loan, from, dst) };
+        self.clock.read(at, dst.len() as u64, dst.ptr().addr(), false, access)
+    }
+
+    unsafe fn fold_loan(&self, lender: Rank, loan: Loan, from: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
+        let at = At::Lent { lender, address: loan.at.wrapping_add(from) as usize };
+        // SAFETY: the caller's promise, passed on.
+        let access = || unsafe { self.segment.fold_loan(lender, loan, from, acc, op) };
+        self.clock.read(at, acc.len() as u64, acc.ptr().addr(), true, access)
     }
 }

@@ -99,11 +99,22 @@ impl State {
     }
 }
 
+/// Where bytes lie.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum At {
+    /// At this offset of the segment.
+    Segment(u64),
+    /// At this address of memory that a rank lends.
+    Lent { lender: Rank, address: usize },
+}
+
 /// The turns of all ranks of a run.
 #[derive(Debug)]
 pub(super) struct Turns {
     /// The address of the segment's first byte.
     base: usize,
+    /// The bytes of the segment.
+    bytes: u64,
     state: Mutex<State>,
     wake: Vec<Condvar>,
 }
@@ -126,7 +137,7 @@ impl Turns {
             failed: vec![false; ranks],
             caches,
         };
-        Self { base, state: Mutex::new(state), wake: (0..ranks).map(|_| Condvar::new()).collect() }
+        Self { base, bytes: layout.bytes(), state: Mutex::new(state), wake: (0..ranks).map(|_| Condvar::new()).collect() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -239,24 +250,46 @@ impl Clock {
         self.turns.state().caches.traffic
     }
 
-    /// Copies `len` bytes at `offset` of the segment, or folds them if `folds`, by `access`.
-    pub(super) fn stream(&self, offset: u64, len: u64, writes: bool, folds: bool, access: impl FnOnce()) {
+    /// Copies `len` bytes of this process's memory to `offset` of the segment, by `access`.
+    pub(super) fn write(&self, offset: u64, len: u64, access: impl FnOnce()) {
         let me = self.rank;
         self.turns.access(me, |state| {
             let now = state.clocks[me];
-            let machine = state.caches.machine();
-            let rate = if folds { machine.fold } else { machine.copy };
-            if writes && len <= BUFFERED {
+            if len <= BUFFERED {
                 (state.clocks[me], state.drained[me]) = state.caches.buffer(me, offset, len, now, state.before(me));
             } else {
-                let end = state.caches.stream(me, offset, len, now, writes, rate);
+                let rate = state.caches.machine().copy;
+                let end = state.caches.stream(me, offset, len, now, true, rate);
                 state.clocks[me] = end;
-                if writes {
-                    state.drained[me] = state.before(me).max(end);
-                }
+                state.drained[me] = state.before(me).max(end);
             }
             access();
         });
+    }
+
+    /// Copies `len` bytes that lie at `from` to `into`, an address of this process's own memory, or folds them if `folds`, by `access`.
+    pub(super) fn read<A>(&self, from: At, len: u64, into: usize, folds: bool, access: impl FnOnce() -> A) -> A {
+        let me = self.rank;
+        self.turns.access(me, |state| {
+            let (now, caches) = (state.clocks[me], &mut state.caches);
+            let rate = if folds { caches.machine().fold } else { caches.machine().copy };
+            let offset = match from {
+                At::Segment(offset) => Some(offset),
+                At::Lent { lender, address } => caches.lent(lender as usize, address, len),
+            };
+            let read = offset.map_or(now, |offset| caches.stream(me, offset, len, now, false, rate));
+            let end = caches.keep(me, into, len, read);
+            state.clocks[me] = end;
+            if end > read {
+                state.drained[me] = state.before(me).max(end);
+            }
+            access()
+        })
+    }
+
+    /// Lends `len` bytes of this process's own memory, which is in its cache.
+    pub(super) fn lend(&self, address: usize, len: u64) {
+        self.turns.access(self.rank, |state| state.caches.lend(self.rank, address, len, state.clocks[self.rank]));
     }
 
     /// This core has `len` bytes at `offset` in its cache, and no other one has; `access` writes them. Nothing is charged.
@@ -339,7 +372,7 @@ impl Clock {
 
     /// A word's offset in the segment. One that is private, since its id is beyond the segment, is taken to be the last one.
     fn offset(&self, word: usize) -> u64 {
-        word.wrapping_sub(self.turns.base) as u64
+        (word.wrapping_sub(self.turns.base) as u64).min(self.turns.bytes - 1)
     }
 
     /// Waits until one of these words is stored with such a value. False: that can't happen any more.
@@ -351,10 +384,14 @@ impl Clock {
         !std::mem::take(&mut state.failed[self.rank])
     }
 
-    /// Bytes of this process's own memory are folded.
-    pub(super) fn fold(&self, len: usize) {
-        let fold = self.turns.state().caches.machine().fold;
-        self.compute(len as f64 / fold);
+    /// `len` bytes of this process's own memory are folded into those at the address `into`.
+    pub(super) fn fold(&self, len: usize, into: usize) {
+        let me = self.rank;
+        self.turns.access(me, |state| {
+            let folded = state.clocks[me] + Time::from_ns(len as f64 / state.caches.machine().fold);
+            state.clocks[me] = state.caches.keep(me, into, len as u64, folded);
+            state.missed[me] = false;
+        });
     }
 }
 

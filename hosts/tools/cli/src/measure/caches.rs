@@ -100,7 +100,7 @@ pub(crate) fn work(team: &mut Team, args: &Caches) -> Result<(), Failure> {
     )?;
     let rows = contenders.iter().enumerate().map(|(at, Contender { subject, .. })| {
         let measured = median(kept.iter().map(|round| round.cells[at]))?;
-        let simulated = simulate(&machine, (subject, None), team.size(), 0, CALLS, Method::Rate)?.samples[0];
+        let simulated = simulate(&machine, (subject, None), false, team.size(), 0, CALLS, Method::Rate)?.samples[0];
         Ok(vec![
             json!(subject.collective()),
             json!(subject.bytes),
@@ -225,7 +225,7 @@ mod tests {
         let near = Machine::named("near-pair").ok_or_else(|| Failure::Words("no machine near-pair".into()))?;
         assert_eq!((read.all_cores(), read.memory, read.group.busy), (2, near.memory, near.group.busy));
         let subject = Subject::of(Collective::Bcast, Blocks::Equal, "auto", 8 << 10, 2, false)?.remove(0);
-        let times = simulate(&read, (&subject, None), 2, 1, 3, Method::Window)?.samples;
+        let times = simulate(&read, (&subject, None), false, 2, 1, 3, Method::Window)?.samples;
         assert!(times.len() == 3 && times.iter().all(|time| *time > 0.0), "{times:?}");
         Ok(())
     }

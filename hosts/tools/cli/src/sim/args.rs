@@ -80,6 +80,10 @@ pub(crate) struct Sim {
     /// With --segment: definition of time
     #[arg(long, value_enum, default_value_t = Method::Window, requires = "segment")]
     pub(crate) method: Method,
+    /// With --segment: our ranks' buffers lie in memory that all of them have mapped, and what does not go through posted lines is
+    /// lent, not copied into the segment
+    #[arg(long, requires = "segment")]
+    pub(crate) lent: bool,
     /// How the nodes are connected
     #[arg(long, value_enum, default_value_t = Shape::Crossbar)]
     pub(crate) network: Shape,

@@ -16,7 +16,7 @@ use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;
 use unisono_sim::Time;
 use unisono_sim::segment::rivals::Rival;
-use unisono_sim::segment::{self, Machine, Traffic};
+use unisono_sim::segment::{self, Machine, Segment, Traffic};
 
 /// Posted lines of a rank: few, so that all have been used in the calls before those that count, and are where a program has
 /// them.
@@ -86,7 +86,7 @@ pub(super) fn run(args: &Sim) -> Result<(), Failure> {
                     continue;
                 }
                 let Simulated { samples, mean, ends, lines } =
-                    simulate(&machine, (&subject, rival), args.ranks, args.root, args.iterations, method)?;
+                    simulate(&machine, (&subject, rival), args.lent, args.ranks, args.root, args.iterations, method)?;
                 let sample = summary(samples, args.iterations);
                 let row = Row {
                     collective: subject.collective().into(),
@@ -99,7 +99,7 @@ pub(super) fn run(args: &Sim) -> Result<(), Failure> {
                     ranks: args.ranks,
                     bytes,
                     warm: true,
-                    lent: false,
+                    lent: args.lent && rival.is_none(),
                     iterations: sample.iterations,
                     p50_ns: sample.p50,
                     p99_ns: sample.p99,
@@ -166,6 +166,7 @@ struct Calls {
 pub(crate) fn simulate(
     machine: &Machine,
     (subject, rival): (&Subject, Option<Rival>),
+    lent: bool,
     size: u32,
     root: u32,
     iterations: u64,
@@ -174,7 +175,9 @@ pub(crate) fn simulate(
     let apart = method == Method::Window;
     let ours = Params { lines: LINES, ..Params::new(size).with_cico() };
     let params = rival.map_or(ours, |rival| rival.params(size, subject.room()));
-    let ranks = segment::run(machine, params, |mut communicator, clock| {
+    let segment = Segment::new(params)?;
+    let segment = if lent { segment.lend_from(1) } else { segment };
+    let ranks = segment::run_on(machine, &segment, |mut communicator, clock| {
         let rank = communicator.rank();
         let mut rival = rival.map(|rival| rival.join(&communicator, &clock, machine));
         let subject = subject.clone().on(rank);
