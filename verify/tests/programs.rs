@@ -40,7 +40,7 @@ fn drawn_programs_keep_the_rules() {
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut programs = 0;
     while programs == 0 || Instant::now() < until {
-        assert_eq!(run(2 + (programs % 4) as u32, programs / 4), Ok(()));
+        assert_eq!(run(2 + (programs % 5) as u32, programs / 5), Ok(()));
         programs += 1;
     }
     println!("{programs} programs kept the rules");

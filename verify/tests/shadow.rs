@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::BcastAlgorithm;
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BcastAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::collective::Kind;
@@ -15,6 +15,7 @@ use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::{Cico, Params};
 use unisono_kernel::region::{Base, Counter, Flag, FlagId, Layout, Loan, Mailword, Region};
+use unisono_kernel::shm::allreduce::groups::Grouped;
 use unisono_kernel::shm::alltoall::pairwise::alltoallv;
 use unisono_local::Segment;
 use unisono_verify::oracle::mix;
@@ -93,24 +94,48 @@ fn content(buf: Buf) -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(buf.ptr(), buf.len()) }
 }
 
-/// One process: alltoallv and a broadcast by turns.
+/// One process: alltoallv, a broadcast, and an allreduce by groups or another broadcast, in turn.
 struct Process<R> {
     comm: Comm<R>,
     round: u64,
     machine: Option<(Any<'static>, Buf)>,
 }
 
-const ROUNDS: u64 = 8;
+const ROUNDS: u64 = 12;
+
+/// Is a round's operation an allreduce by groups?
+fn by_groups(ranks: u32, round: u64) -> bool {
+    round % 3 == 2 && Grouped::divides(ranks)
+}
+
+/// Bytes of a round's message to all.
+fn message(seed: u64, round: u64) -> usize {
+    between(seed, round, 0, 0) as usize / 8 * 8
+}
+
+/// A rank's operand in a round.
+fn operand(seed: u64, round: u64, rank: Rank) -> impl Iterator<Item = u64> {
+    (0..message(seed, round) / 8).map(move |at| mix(round << 40 ^ u64::from(rank) << 32 ^ at as u64))
+}
 
 impl<R: Region> Process<R> {
     fn machine(me: &mut Member, seed: u64, round: u64) -> (Any<'static>, Buf) {
         let (ranks, rank) = (me.size(), me.rank());
-        if round.is_multiple_of(2) {
+        if round % 3 == 0 {
             let (_, send) = blocks(ranks, |to| between(seed, round, rank, to), |to, at| byte(round, rank, to, at));
             let (buf, receive) = blocks(ranks, |from| between(seed, round, from, rank), |_, _| 0);
             return (Any::from(alltoallv(me, Some(send), receive).unwrap()).started(me), buf);
         }
-        let (root, len) = ((mix(seed ^ round) % u64::from(ranks)) as Rank, between(seed, round, 0, 0) as usize);
+        if by_groups(ranks, round) {
+            let send = Buf::of_mut(leak(operand(seed, round, rank).flat_map(u64::to_ne_bytes)));
+            let receive = Buf::of_mut(leak(vec![0; send.len()]));
+            // SAFETY: never freed; one poll at a time touches them.
+            let data = |buf: Buf| unsafe { Data::from_raw(buf, buf.len() as u64, Datatype::BYTE) }.unwrap();
+            let (algorithm, op) = (AllreduceAlgorithm::Groups, Op::SUM_U64);
+            let call = Call::Allreduce { send: data(send), receive: data(receive), op, algorithm };
+            return (call.build(me).unwrap().started(me), receive);
+        }
+        let (root, len) = ((mix(seed ^ round) % u64::from(ranks)) as Rank, message(seed, round));
         let buf = Buf::of_mut(leak((0..len).map(|at| if rank == root { byte(round, root, root, at) } else { 0 })));
         // SAFETY: never freed; one poll at a time touches it.
         let data = unsafe { Data::from_raw(buf, len as u64, Datatype::BYTE) }.unwrap();
@@ -120,13 +145,20 @@ impl<R: Region> Process<R> {
     /// The right data after a round.
     fn expected(&self, seed: u64) -> Vec<u8> {
         let (ranks, rank, round) = (self.comm.member().size(), self.comm.member().rank(), self.round);
-        if round.is_multiple_of(2) {
+        if by_groups(ranks, round) {
+            let add = |sums: Vec<u64>, rank| {
+                sums.iter().zip(operand(seed, round, rank)).map(|(a, b)| a.wrapping_add(b)).collect()
+            };
+            let sums = (1..ranks).fold(operand(seed, round, 0).collect(), add);
+            return sums.into_iter().flat_map(u64::to_ne_bytes).collect();
+        }
+        if round % 3 == 0 {
             let block =
                 |from| (0..between(seed, round, from, rank) as usize).map(move |at| byte(round, from, rank, at));
             return (0..ranks).flat_map(block).collect();
         }
         let root = (mix(seed ^ round) % u64::from(ranks)) as Rank;
-        (0..between(seed, round, 0, 0) as usize).map(|at| byte(round, root, root, at)).collect()
+        (0..message(seed, round)).map(|at| byte(round, root, root, at)).collect()
     }
 
     /// Polls once; are all rounds done?
@@ -178,7 +210,7 @@ fn caught(body: impl FnOnce()) -> Result<(), String> {
 
 #[test]
 fn blocks_of_any_lengths_keep_the_rules() {
-    for ranks in 2..=5 {
+    for ranks in 2..=6 {
         for seed in 0..100 {
             for lend_from in [usize::MAX, 1] {
                 assert_eq!(run(ranks, seed, None, lend_from), Ok(()), "{ranks} ranks, seed {seed}, from {lend_from}");
@@ -425,6 +457,19 @@ fn a_lender_ends_its_operation_when_its_readers_have_released_the_loans() {
     assert_eq!(pair.publish(0, Layout::done, 2), Ok(()));
     let [loan, _] = pair.lend();
     assert_eq!(pair.read(loan, 0), reads(0, "S3: nothing is published there"));
+}
+
+/// The root of a gather asks whether it can lend its block, and posts no line.
+#[test]
+fn what_no_line_announced_is_forgotten_at_the_operations_end() {
+    let pair = Pair::new();
+    pair.lend();
+    assert_eq!(pair.publish(0, Layout::done, 1), Ok(()));
+    let [loan, _] = pair.lend();
+    let line: Words = |layout, rank| layout.line(rank, 2);
+    assert_eq!(pair.publish(0, line, 2), Ok(()));
+    pair.look(1, line);
+    assert_eq!(pair.read(loan, 0), Ok(()));
 }
 
 #[test]

@@ -218,6 +218,7 @@ pub unsafe trait Region {
 
     /// Lends this process's `memory` to the other members, in a collective of this `kind`; `None`: copies through the segment serve
     /// them better, or they can't read it. A member that can read one of its loans in an operation can read all that go the same way.
+    /// A loan that no line announces ends with the operation: a process may ask like this whether it can lend.
     #[inline]
     fn lend(&self, memory: Buf, kind: Kind) -> Option<Loan> {
         let _ = (memory, kind);

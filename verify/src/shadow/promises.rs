@@ -330,7 +330,12 @@ impl Promises {
 
     /// `lender` ends its operation, for which it has published its `acked`.
     fn end_loan(&self, cells: &mut impl Cells, lender: Rank) -> Result<(), Breach> {
-        let Lends::Published { .. } = self.lends(cells, lender) else { return Ok(()) };
+        match self.lends(cells, lender) {
+            Lends::Published { .. } => {}
+            // No line has announced it: the rank has asked whether it can lend this memory, as the root of a gather does.
+            Lends::Unpublished => return Ok(self.lend(cells, lender, Lends::Ended)),
+            Lends::Nothing | Lends::Ended => return Ok(()),
+        }
         let end = cells.get(self.own(lender) + TAKEN);
         for reader in 0..self.layout.ranks() {
             let read = self.loan(lender) + 1 + reader as usize;

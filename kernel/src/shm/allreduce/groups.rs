@@ -15,6 +15,8 @@
 //! By [slices](super::slices) each rank reads a slice of every other one, twice: p − 1 slices of 1/p of the vector, most of
 //! them from far cores. Here it reads as many bytes within its group, and twice 1/G of the vector beyond, for groups of G.
 //! Operands are folded in rank order: groups are ranks in a row. Only one rank folds a share, so all ranks get the same bits.
+//! A rank may lend its operand: then its group folds the pieces of its columns where they lie. What is posted in later steps is
+//! in the segment.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -28,7 +30,7 @@ use crate::shm::engine::columns::{Columns, Groups};
 use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_shared};
-use crate::shm::engine::loans::Origin;
+use crate::shm::engine::loans::{Borrowers, Origin};
 use crate::shm::engine::pieces::{Medium, Span, put, take};
 
 /// Most pieces of a batch.
@@ -220,8 +222,18 @@ impl Plan for Grouped<'_> {
         Ok(())
     }
 
+    /// Not in place: there it would write again what others have read.
     fn lendable(&self) -> Option<Buf> {
-        None
+        if self.op.commutative() && self.send != self.receive { self.send.as_contiguous() } else { None }
+    }
+
+    fn is_of_loan(&self, step: u64) -> bool {
+        matches!(self.act(step).0, Act::Fold(_))
+    }
+
+    fn borrowers(&self) -> Borrowers {
+        let Groups { columns, .. } = self.groups;
+        Borrowers::Row { first: self.me - self.groups.column(self.me), ranks: columns }
     }
 }
 

@@ -82,6 +82,13 @@ pub enum Borrowers {
     Others,
     /// Those above the lender.
     Above,
+    /// So many ranks in a row, from this one on, without the lender.
+    Row {
+        /// The first of them.
+        first: Rank,
+        /// Their number, with the lender.
+        ranks: u32,
+    },
     /// This one.
     One(Rank),
 }
@@ -91,9 +98,11 @@ impl Borrowers {
     #[inline]
     fn get(self, me: &Member, index: u32) -> Option<Rank> {
         match self {
-            Self::Others => {
-                let rank = if index < me.rank() { index } else { index + 1 };
-                (rank < me.size()).then_some(rank)
+            Self::Others => Self::Row { first: 0, ranks: me.size() }.get(me, index),
+            Self::Row { first, ranks } => {
+                let rank = first + index;
+                let rank = if rank < me.rank() { rank } else { rank + 1 };
+                (rank < first + ranks).then_some(rank)
             }
             Self::Above => me.rank().checked_add(1 + index).filter(|&rank| rank < me.size()),
             Self::One(rank) => (index == 0).then_some(rank),

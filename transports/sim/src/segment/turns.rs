@@ -137,7 +137,12 @@ impl Turns {
             failed: vec![false; ranks],
             caches,
         };
-        Self { base, bytes: layout.bytes(), state: Mutex::new(state), wake: (0..ranks).map(|_| Condvar::new()).collect() }
+        Self {
+            base,
+            bytes: layout.bytes(),
+            state: Mutex::new(state),
+            wake: (0..ranks).map(|_| Condvar::new()).collect(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -5,7 +5,7 @@ use unisono_kernel::call::Call;
 use unisono_kernel::error::Error;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Flag, Layout, Params, Region};
-use unisono_sim::segment::{Clock, Distance, Machine, Traffic, Unfit, Unstarted, run};
+use unisono_sim::segment::{Clock, Distance, Machine, Segment, Traffic, Unfit, Unstarted, run, run_on};
 
 /// Two packages of two groups of two cores, with numbers that are told apart in a sum.
 fn machine() -> Machine {
@@ -252,6 +252,43 @@ fn bytes_cost_a_latency_then_lines_and_the_copy() {
     assert!(took >= 100.0 + 63.0 * 10.0 + 64.0, "{took}");
     assert!(after.group - before.group >= 64 && after.group - before.group < 64 + 64 + 16, "{before:?} {after:?}");
     assert_eq!((after.package, after.far), (0, 0));
+}
+
+/// The times of a broadcast's root and its reader, and the lines that came, for the third broadcast of the same memory.
+fn lends(from: usize) -> (f64, f64, u64) {
+    let segment = Segment::new(Params { lines: 2, queue_slots: 2, ..Params::new(2) }).unwrap().lend_from(from);
+    let ends = run_on(&machine(), &segment, |mut communicator, clock| {
+        let mut bytes = vec![communicator.rank() as u8; 65_536];
+        for call in 0..3 {
+            bytes.fill(if communicator.rank() == 0 { call } else { 0xEE });
+            clock.meet();
+            let (begin, before) = (clock.now().ns(), clock.traffic());
+            communicator.bcast(&mut bytes, 0)?;
+            let took = clock.now().ns() - begin;
+            clock.meet();
+            assert_eq!(bytes, vec![call; 65_536]);
+            if call == 2 {
+                return Ok((took, clock.traffic().group - before.group));
+            }
+        }
+        Ok::<_, Error>((0.0, 0))
+    });
+    let ends: Vec<_> = ends.unwrap().into_iter().map(Result::unwrap).collect();
+    (ends[0].0, ends[1].0, ends[1].1)
+}
+
+/// The reader fetches 1024 lines from the root's cache, by a latency and 1023 lines of 10; the root waits until it has done so. Through
+/// the segment the root copies them first, and the reader's clock has both.
+#[test]
+fn what_is_lent_is_copied_once() {
+    let (root, reader, lines) = lends(1);
+    assert!(lines >= 1024 && lines < 1024 + 16, "{lines}");
+    let fetch = 100.0 + 1023.0 * 10.0;
+    assert!(reader >= fetch && reader < fetch + 600.0, "{reader}");
+    assert!(root > reader, "{root} {reader}");
+    let (_, copies, _) = lends(usize::MAX);
+    assert!(copies > reader + 65_536.0 / 64.0 / 4.0, "{copies} {reader}");
+    assert_eq!(lends(1), (root, reader, lines), "a run depends on no address");
 }
 
 fn sums(ranks: u32, machine: &Machine) -> Vec<(u64, f64, Traffic)> {

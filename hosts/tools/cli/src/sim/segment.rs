@@ -181,6 +181,7 @@ pub(crate) fn simulate(
         let rank = communicator.rank();
         let mut rival = rival.map(|rival| rival.join(&communicator, &clock, machine));
         let subject = subject.clone().on(rank);
+        let subject = if lent { subject.apart() } else { subject };
         let mut buffer = vec![0; subject.room() as usize];
         let (mut times, mut before, mut start) = (Vec::new(), Traffic::default(), Time::ZERO);
         for call in 0..WARM + iterations {
