@@ -141,6 +141,20 @@ algorithms! {
 }
 
 algorithms! {
+    /// Algorithms of alltoall.
+    AlltoallAlgorithm {
+        /// Among thirty-two or more ranks with a core each groups for short blocks; else exchange.
+        #[default]
+        Auto = "auto",
+        /// [`crate::shm::alltoall::pairwise`]: a block of each pair of ranks.
+        Exchange = "exchange",
+        /// [`crate::shm::alltoall::groups`]: first within groups of ranks, then among groups. Exchange where the ranks can't be cut
+        /// into groups, or a slot has no room for a block of each rank.
+        Groups = "groups",
+    }
+}
+
+algorithms! {
     /// Algorithms of barrier.
     BarrierAlgorithm {
         /// Posted lines among three to sixteen ranks; among more that have a core each, doubling; else dissemination.
@@ -240,11 +254,26 @@ impl ScanAlgorithm {
     }
 }
 
+impl AlltoallAlgorithm {
+    /// The algorithm that runs for blocks of `bytes` of `ranks` processes: never [`Self::Auto`]. `crowded`: they share cores.
+    #[inline]
+    #[must_use]
+    pub const fn resolve(self, bytes: u64, ranks: u32, crowded: bool) -> Self {
+        match self {
+            Self::Auto if ranks >= SPREAD && bytes <= PASSED_ON && !crowded => Self::Groups,
+            Self::Auto => Self::Exchange,
+            other => other,
+        }
+    }
+}
+
+/// Up to so many bytes of a block an alltoall among [`SPREAD`] processes or more goes by groups.
+pub(crate) const PASSED_ON: u64 = 32;
 /// Up to so many bytes a scan among [`GROUPED`] to [`LISTENED`] processes folds whole operands.
 pub(crate) const PREFIXED: u64 = 4 << 10;
 /// Fewest processes of a long scan by groups.
 pub(crate) const GROUPED: u32 = 8;
-/// Fewest processes of a short scan by doubling, and of a short broadcast by groups.
+/// Fewest processes of a short scan by doubling, and of a short broadcast and alltoall by groups.
 pub(crate) const SPREAD: u32 = 32;
 /// Up to so many bytes a reduce's root folds all operands, of few processes and of more. To share the folds the others must wait for
 /// each other, who would leave early else: OSU's benchmark, which takes the mean over ranks, finds that slower at all lengths, the root

@@ -23,7 +23,8 @@ pub mod visit;
 
 use crate::Rank;
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
+    ScanAlgorithm,
 };
 use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
@@ -109,6 +110,8 @@ pub enum Call<'buf> {
         send: Option<Blocks<'buf>>,
         /// A block from each rank.
         receive: Blocks<'buf>,
+        /// The algorithm.
+        algorithm: AlltoallAlgorithm,
     },
     /// [`Self::Alltoall`] of blocks of different lengths; only a block's sender and receiver know its length.
     /// Alltoallw, too (MPI 4.1, 7.8).

@@ -565,6 +565,47 @@ fn groups_alone_and_in_mixes() {
     pass(order, ahead(&mixes), mixes.models());
 }
 
+/// In the second step a rank posts what it has taken in the first; the next operation's blocks are posted ahead. In one slot, two, and
+/// four.
+#[test]
+fn alltoalls_by_groups_alone_and_in_mixes() {
+    let grouped = |words| exchange(Collective::GroupedAlltoall, words);
+    for (ranks, slots) in [(4, 1), (4, 2), (4, 4), (6, 1), (6, 2), (6, 4)] {
+        let longest = if ranks == 4 { 4 } else { 2 };
+        let models = [vec![grouped(1); 4], vec![grouped(longest), grouped(1), grouped(2)]];
+        let models = models.map(|operations| Program::new(ranks, 1, operations).with_slots(slots));
+        let laps = models.clone().map(Program::with_laps);
+        pass(order, models.into_iter().chain(laps), 4);
+    }
+    let others = [
+        Operation::posted(3),
+        Operation::queue(1, 2),
+        Operation::Groups(1),
+        exchange(Collective::Alltoall, 1),
+        exchange(Collective::Gatherv, 2),
+        DISSEMINATION,
+    ];
+    let mixes = family(4, 1, others.into_iter().chain([grouped(1), grouped(4)]).collect(), 2);
+    order_all(&mixes);
+    pass(order, ahead(&mixes), mixes.models());
+}
+
+#[test]
+fn faults_of_alltoalls_by_groups_are_found() {
+    let early = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
+    for (ranks, slots) in [(4, 2), (6, 2)] {
+        let program = Program::new(ranks, 1, vec![exchange(Collective::GroupedAlltoall, 1); 2]).with_slots(slots);
+        let found = |mutation, faults: &[&str]| killed_by(&BOTH[1..], &program, mutation, faults);
+        for words in [POSTED[0].0, POSTED[1].0, TAKEN] {
+            found(Mutation::Lose(words, None), &["deadlock"]);
+            found(Mutation::Deafen(words), &["lost wake-up"]);
+        }
+        for words in [POSTED[1].0, TAKEN] {
+            found(Mutation::Forge(words, u64::MAX), &early);
+        }
+    }
+}
+
 /// Four ranks are groups of two in a group of groups, five have one level more, six are two groups of three.
 #[test]
 fn scans_by_groups_alone_and_in_mixes() {

@@ -121,7 +121,7 @@ fn operand(seed: u64, round: u64, rank: Rank) -> impl Iterator<Item = u64> {
 impl<R: Region> Process<R> {
     fn machine(me: &mut Member, seed: u64, round: u64) -> (Any<'static>, Buf) {
         let (ranks, rank) = (me.size(), me.rank());
-        if round % 3 == 0 {
+        if round.is_multiple_of(3) {
             let (_, send) = blocks(ranks, |to| between(seed, round, rank, to), |to, at| byte(round, rank, to, at));
             let (buf, receive) = blocks(ranks, |from| between(seed, round, from, rank), |_, _| 0);
             return (Any::from(alltoallv(me, Some(send), receive).unwrap()).started(me), buf);
@@ -152,7 +152,7 @@ impl<R: Region> Process<R> {
             let sums = (1..ranks).fold(operand(seed, round, 0).collect(), add);
             return sums.into_iter().flat_map(u64::to_ne_bytes).collect();
         }
-        if round % 3 == 0 {
+        if round.is_multiple_of(3) {
             let block =
                 |from| (0..between(seed, round, from, rank) as usize).map(move |at| byte(round, from, rank, at));
             return (0..ranks).flat_map(block).collect();

@@ -9,7 +9,7 @@
 use crate::arguments::{data, data_or_in_place, equal, is_in_place, list, vary};
 use crate::forms::{Lists, forms};
 use core::ffi::c_void;
-use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::algorithm::{AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
 use unisono_kernel::data::blocks::Blocks;
@@ -199,7 +199,7 @@ unsafe fn alltoall<'a>(me: &Member, _: &Lists<'a>, send: *const c_void, receive:
     // SAFETY: the caller's promise.
     let blocks = |at| unsafe { equal(at, me.size(), bytes, 1) };
     let send = if is_in_place(send) { None } else { Some(blocks(send)?) };
-    Ok(Call::Alltoall { send, receive: blocks(receive)? })
+    Ok(Call::Alltoall { send, receive: blocks(receive)?, algorithm: AlltoallAlgorithm::Auto })
 }
 
 #[inline(always)]

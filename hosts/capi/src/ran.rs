@@ -4,7 +4,8 @@ use crate::comm::Handle;
 use crate::error::{Failure, answer};
 use core::ffi::{CStr, c_char, c_int};
 use unisono_kernel::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
+    ScanAlgorithm,
 };
 use unisono_kernel::table::Choice;
 
@@ -65,6 +66,7 @@ impl Ran {
             Choice::Bcast(BcastAlgorithm::Cico(_)) | Choice::Move(MoveAlgorithm::Cico) => Self::Cico,
             Choice::Bcast(BcastAlgorithm::Groups)
             | Choice::Allreduce(AllreduceAlgorithm::Groups)
+            | Choice::Alltoall(AlltoallAlgorithm::Groups)
             | Choice::Reduce(ReduceAlgorithm::Groups)
             | Choice::Scan(ScanAlgorithm::Groups) => Self::Groups,
             Choice::Bcast(_) => Self::Queue,
@@ -77,6 +79,7 @@ impl Ran {
             Choice::Barrier(BarrierAlgorithm::Combining(_)) => Self::Combining,
             Choice::Barrier(_) => Self::Dissemination,
             Choice::Allreduce(_)
+            | Choice::Alltoall(_)
             | Choice::Reduce(_)
             | Choice::Scan(_)
             | Choice::Move(_)

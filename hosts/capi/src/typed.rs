@@ -8,7 +8,7 @@ use crate::arguments::{is_in_place, list, memory, scratch};
 use crate::datatype::{Type, resolve};
 use crate::forms::{Lists, forms};
 use core::ffi::c_void;
-use unisono_kernel::algorithm::{BcastAlgorithm, MoveAlgorithm};
+use unisono_kernel::algorithm::{AlltoallAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
 use unisono_kernel::data::blocks::{Block, Blocks};
@@ -208,7 +208,7 @@ unsafe fn alltoall<'a>(
     // SAFETY: the caller's promise.
     let blocks = |elements: Elements| unsafe { elements.blocks(me.size()) };
     let send = if is_in_place(send) { None } else { Some(blocks(from)?) };
-    Ok(Call::Alltoall { send, receive: blocks(to)? })
+    Ok(Call::Alltoall { send, receive: blocks(to)?, algorithm: AlltoallAlgorithm::Auto })
 }
 
 /// One side of alltoallw: for each rank r `counts[r]` elements of `datatypes[r]`, `displacements[r]` bytes after

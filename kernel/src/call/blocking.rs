@@ -9,7 +9,8 @@ use super::any::Any;
 use super::visit::Visit;
 use crate::Rank;
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
+    ScanAlgorithm,
 };
 use crate::comm::{Comm, Communicator, Member};
 use crate::data::blocks::Blocks;
@@ -138,7 +139,7 @@ where
     /// As [`Self::run`].
     #[inline(always)]
     pub fn alltoall(&mut self, send: Option<Blocks<'_>>, receive: Blocks<'_>) -> Result<(), Error> {
-        self.run_inlined(&Call::Alltoall { send, receive }).map(drop)
+        self.run_inlined(&Call::Alltoall { send, receive, algorithm: AlltoallAlgorithm::Auto }).map(drop)
     }
 
     /// [`Call::Alltoallv`].

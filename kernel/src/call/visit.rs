@@ -6,18 +6,19 @@
 use super::Call;
 use super::any::Any;
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm,
+    ReduceAlgorithm, ScanAlgorithm,
 };
 use crate::collective::Collective;
 use crate::comm::Member;
-use crate::data::blocks::longest;
+use crate::data::blocks::{Blocks, longest};
 use crate::error::Refusal;
 use crate::machine::Operation;
 use crate::shm::allgather::exchange::allgather;
 use crate::shm::allreduce::groups::Grouped;
 use crate::shm::allreduce::long_doubling;
 use crate::shm::allreduce::slices::Slices;
-use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
+use crate::shm::alltoall::pairwise::alltoallv;
 use crate::shm::barrier::{central::Central, combining::Combining, dissemination::Dissemination, doubling, posted};
 use crate::shm::gather::exchange::Gather;
 use crate::shm::papers::allgather::P2Allgather;
@@ -28,7 +29,7 @@ use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce::tree::Tree;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
 use crate::shm::scatter::pairwise::{scatter, scatterv};
-use crate::shm::{allreduce, bcast, reduce, scan};
+use crate::shm::{allreduce, alltoall, bcast, reduce, scan};
 use crate::table::Choice;
 
 /// What to do with a call's machine, of whichever type.
@@ -41,6 +42,21 @@ pub trait Visit<'buf> {
 
     /// `ran` is the chosen algorithm, and `operation` its machine, not started, or the refusal of an argument.
     fn visit<O: Operation + Into<Any<'buf>>>(self, ran: Choice, operation: Result<O, Refusal>) -> Self::Output;
+}
+
+/// Does an alltoall go by groups?
+#[inline(always)]
+fn by_groups(me: &Member, receive: &Blocks<'_>, algorithm: AlltoallAlgorithm) -> bool {
+    me.chooser().alltoall_by(algorithm, receive.most()) == AlltoallAlgorithm::Groups
+        && alltoall::groups::Grouped::applies(me, receive.most())
+}
+
+/// The machine of an alltoall by groups. Apart from the others: beside them in one function it would make pairwise ones slower.
+#[cold]
+#[inline(never)]
+fn grouped_alltoall<'buf, V: Visit<'buf>>(visitor: V, send: Option<Blocks<'buf>>, receive: Blocks<'buf>) -> V::Output {
+    let operation = alltoall::groups::Grouped::new(visitor.member(), send, receive);
+    visitor.visit(Choice::Alltoall(AlltoallAlgorithm::Groups), operation)
 }
 
 impl<'buf> Call<'buf> {
@@ -141,7 +157,12 @@ impl<'buf> Call<'buf> {
                     it => by!(Choice::Allreduce(it), Reduce::to_all(me, send, receive, op)),
                 }
             }
-            Self::Alltoall { send, receive } => by!(Choice::Exchange, alltoall(me, send, receive)),
+            Self::Alltoall { send, receive, algorithm } if by_groups(me, &receive, algorithm) => {
+                grouped_alltoall(visitor, send, receive)
+            }
+            Self::Alltoall { send, receive, .. } => {
+                by!(Choice::Alltoall(AlltoallAlgorithm::Exchange), alltoall::pairwise::alltoall(me, send, receive))
+            }
             Self::Alltoallv { send, receive } => by!(Choice::Exchange, alltoallv(me, send, receive)),
             Self::Reduce { send, receive, op, root, algorithm } => {
                 let it = match choose.reduce_by(algorithm, send.len(), op.commutative()) {

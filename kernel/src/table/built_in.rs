@@ -3,8 +3,8 @@
 
 use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, DOUBLED, FEW, GROUPED, LINE_REDUCED, LISTENED, MoveAlgorithm,
-    PAIR, PREFIXED, ROOT_FOLDS, ReduceAlgorithm, SPREAD, ScanAlgorithm, WHOLE,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, DOUBLED, FEW, GROUPED, LINE_REDUCED,
+    LISTENED, MoveAlgorithm, PAIR, PASSED_ON, PREFIXED, ROOT_FOLDS, ReduceAlgorithm, SPREAD, ScanAlgorithm, WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -76,6 +76,8 @@ const SLICES: Choice = Choice::Allreduce(AllreduceAlgorithm::Slices);
 const GROUPS: Choice = Choice::Allreduce(AllreduceAlgorithm::Groups);
 const DISSEMINATION: Choice = Choice::Barrier(BarrierAlgorithm::Dissemination);
 const BARRIER_DOUBLING: Choice = Choice::Barrier(BarrierAlgorithm::Doubling);
+const EACH_PAIR: Choice = Choice::Alltoall(AlltoallAlgorithm::Exchange);
+const PASSED: Choice = Choice::Alltoall(AlltoallAlgorithm::Groups);
 const SCAN_DOUBLING: Choice = Choice::Scan(ScanAlgorithm::Doubling);
 const EACH_BELOW: Choice = Choice::Scan(ScanAlgorithm::Exchange);
 const PREFIXES: Choice = Choice::Scan(ScanAlgorithm::Groups);
@@ -134,7 +136,10 @@ pub const BUILT_IN: &[Rule] = &[
     shm(C::Scatter, MOVE),
     shm(C::Scatterv, MOVE),
     shm(C::Allgather, MOVE),
-    shm(C::Alltoall, Choice::Exchange),
+    ranks(shm(C::Alltoall, EACH_PAIR), 1, SPREAD - 1),
+    Rule { crowded: Some(true), ..ranks(shm(C::Alltoall, EACH_PAIR), SPREAD, u32::MAX) },
+    uncrowded(C::Alltoall, PASSED, (0, PASSED_ON), (SPREAD, u32::MAX)),
+    uncrowded(C::Alltoall, EACH_PAIR, (PASSED_ON + 1, u64::MAX), (SPREAD, u32::MAX)),
     shm(C::Alltoallv, Choice::Exchange),
     ranks(bytes(shm(C::Reduce, FOLDED), 0, LINE_REDUCED), 1, FEW),
     uncrowded(C::Reduce, TREE, (0, LINE_REDUCED), (FEW + 1, u32::MAX)),

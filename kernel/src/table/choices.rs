@@ -2,7 +2,8 @@
 
 use super::{Ask, BUILT_IN, Choice, Collective, Over, Rule, Site, select};
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
+    ScanAlgorithm,
 };
 use core::fmt;
 use heapless::Vec;
@@ -37,6 +38,7 @@ pub struct Choices {
     reduce: [Steps<ReduceAlgorithm>; 2],
     /// Of scan and of exscan.
     scans: [[Steps<ScanAlgorithm>; 2]; 2],
+    alltoall: Steps<AlltoallAlgorithm>,
     /// For the collectives of [`MOVES`], in that order.
     moves: [Steps<MoveAlgorithm>; MOVES.len()],
 }
@@ -75,6 +77,7 @@ impl Choices {
         let reduce = |plan| if let Choice::Reduce(algorithm) = plan { Some(algorithm) } else { None };
         let scan = |plan| if let Choice::Scan(algorithm) = plan { Some(algorithm) } else { None };
         let scans = |one| Ok([steps(table, of(one, false), scan)?, steps(table, of(one, true), scan)?]);
+        let alltoall = |plan| if let Choice::Alltoall(algorithm) = plan { Some(algorithm) } else { None };
         let moved = |plan| if let Choice::Move(algorithm) = plan { Some(algorithm) } else { None };
         let moves = |at: usize| MOVES.get(at).map_or(Ok(Steps(Vec::new())), |one| steps(table, of(*one, true), moved));
         Ok(Self {
@@ -88,6 +91,7 @@ impl Choices {
                 steps(table, of(Collective::Reduce, false), reduce)?,
                 steps(table, of(Collective::Reduce, true), reduce)?,
             ],
+            alltoall: steps(table, of(Collective::Alltoall, true), alltoall)?,
             scans: [scans(Collective::Scan)?, scans(Collective::Exscan)?],
             moves: [moves(0)?, moves(1)?, moves(2)?, moves(3)?, moves(4)?],
         })
@@ -180,6 +184,17 @@ impl Chooser {
                 let [ordered, any] = &choices.reduce;
                 if commutative { any } else { ordered }.at(bytes).unwrap_or_default()
             }
+            _ => algorithm,
+        }
+        .resolve(bytes, self.ranks, self.crowded)
+    }
+
+    /// The algorithm of an alltoall with blocks of `bytes`.
+    #[inline(always)]
+    #[must_use]
+    pub fn alltoall_by(self, algorithm: AlltoallAlgorithm, bytes: u64) -> AlltoallAlgorithm {
+        match (algorithm, self.choices) {
+            (AlltoallAlgorithm::Auto, Some(choices)) => choices.alltoall.at(bytes).unwrap_or_default(),
             _ => algorithm,
         }
         .resolve(bytes, self.ranks, self.crowded)

@@ -1,7 +1,8 @@
 //! Calls and algorithms, as rules name them, and to which calls each algorithm applies.
 
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm,
+    ReduceAlgorithm, ScanAlgorithm,
 };
 use crate::collective::Collective;
 use crate::msg::{Algorithm, Label, Needs, allreduce, alltoall, gather, levels, reduce_scatter, scatter};
@@ -80,6 +81,8 @@ pub enum Choice {
     Move(MoveAlgorithm),
     /// An allreduce through a segment.
     Allreduce(AllreduceAlgorithm),
+    /// An alltoall through a segment.
+    Alltoall(AlltoallAlgorithm),
     /// A reduce through a segment.
     Reduce(ReduceAlgorithm),
     /// A scan or an exscan through a segment.
@@ -110,6 +113,7 @@ impl Choice {
             Collective::Barrier => Self::Barrier(BarrierAlgorithm::from_name(name)?),
             Collective::Bcast => Self::Bcast(BcastAlgorithm::from_name(name)?),
             Collective::Allreduce => Self::Allreduce(AllreduceAlgorithm::from_name(name)?),
+            Collective::Alltoall => Self::Alltoall(AlltoallAlgorithm::from_name(name)?),
             Collective::Reduce => Self::Reduce(ReduceAlgorithm::from_name(name)?),
             Collective::Scan | Collective::Exscan => Self::Scan(ScanAlgorithm::from_name(name)?),
             Collective::Gather
@@ -221,6 +225,7 @@ impl fmt::Display for Choice {
             Self::Bcast(algorithm) => algorithm.fmt(f),
             Self::Move(algorithm) => algorithm.fmt(f),
             Self::Allreduce(algorithm) => algorithm.fmt(f),
+            Self::Alltoall(algorithm) => algorithm.fmt(f),
             Self::Reduce(algorithm) => algorithm.fmt(f),
             Self::Scan(algorithm) => algorithm.fmt(f),
             Self::Exchange => f.write_str("exchange"),

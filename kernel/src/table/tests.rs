@@ -1,6 +1,7 @@
 use super::*;
 use crate::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
+    ScanAlgorithm,
 };
 use crate::comm::Member;
 use crate::msg::{self, Named};
@@ -89,6 +90,7 @@ fn the_closed_form_is_the_built_in_table() {
             Collective::Barrier => Choice::Barrier(BarrierAlgorithm::Auto.resolve(ranks, crowded)),
             Collective::Bcast => Choice::Bcast(BcastAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Allreduce => Choice::Allreduce(AllreduceAlgorithm::Auto.resolve(bytes, ranks, crowded)),
+            Collective::Alltoall => Choice::Alltoall(AlltoallAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Reduce => Choice::Reduce(ReduceAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Scan | Collective::Exscan => Choice::Scan(ScanAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Gather

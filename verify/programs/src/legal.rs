@@ -13,7 +13,8 @@
 use crate::program::{COMMUNICATORS, Call, MOST, Name, Op, Program, Shape, Side, Verb};
 use crate::text::RANKS;
 use unisono_kernel::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
+    ScanAlgorithm,
 };
 use unisono_kernel::call::scope::ACTIVE;
 
@@ -224,6 +225,7 @@ impl Program {
                 Some(ReduceAlgorithm::Tree) => bytes <= unisono_kernel::shm::reduce::tree::MOST,
                 other => other.is_some(),
             },
+            Alltoall => AlltoallAlgorithm::from_name(name).is_some(),
             Scan | Exscan => match ScanAlgorithm::from_name(name) {
                 Some(ScanAlgorithm::Doubling) => bytes <= unisono_kernel::shm::scan::doubling::MOST,
                 other => other.is_some(),

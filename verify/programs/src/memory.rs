@@ -6,7 +6,8 @@ use crate::program::{Call as Called, Name, Op, Program, Shape, Side};
 use core::ffi::c_void;
 use std::cell::Cell;
 use unisono_kernel::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
+    ScanAlgorithm,
 };
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::{Block, Blocks as Kernels};
@@ -381,6 +382,7 @@ impl<'m> View<'m> {
             Alltoall => Call::Alltoall {
                 send: all(send, &self.send)?,
                 receive: all(receive, &self.receive)?.map_or_else(no_blocks, Ok)?,
+                algorithm: AlltoallAlgorithm::from_name(algorithm).unwrap_or_default(),
             },
             Alltoallv | Alltoallw => Call::Alltoallv {
                 send: all(send, &self.send)?,

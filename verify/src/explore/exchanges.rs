@@ -11,6 +11,7 @@ use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::shm::allgather::exchange::allgather;
 use unisono_kernel::shm::allreduce::slices::Slices;
+use unisono_kernel::shm::alltoall::groups::Grouped;
 use unisono_kernel::shm::alltoall::pairwise::{alltoall, alltoallv};
 use unisono_kernel::shm::gather::exchange::Gather;
 use unisono_kernel::shm::reduce::exchange::Reduce;
@@ -31,6 +32,9 @@ pub enum Collective {
     Allgather,
     /// Blocks from all to all, in place.
     Alltoall,
+    /// The same by groups, of blocks of so many words as an operation has fragments; among four ranks, of two groups of two. Not one
+    /// of [`Self::ALL`], since two ranks are no groups.
+    GroupedAlltoall,
     /// The same with lengths that only two ranks know; only those between ranks 0 and 1 are long.
     Alltoallv,
     /// The same, not in place: long from every second rank to the next one; short (side by side) the other way, and
@@ -92,6 +96,7 @@ impl Exchange {
             (stride - stride % if stride < 64 { 16 } else { 64 }) / 8
         };
         match (self.collective, self.fragments) {
+            (Collective::GroupedAlltoall, n) => n,
             (Slices, n) => all * piece(all) * n.max(1) - 1,
             (_, 0) => 1,
             // One word more than fits a line, then than fits side by side; longer blocks go pairwise. Where lengths
@@ -156,7 +161,7 @@ impl Exchange {
             Collective::Scatterv | Collective::Scatter => {
                 (0..len(me)).for_each(|k| receive[k] = Some(word(self.root, me * n + k)));
             }
-            Collective::Alltoall => {
+            Collective::Alltoall | Collective::GroupedAlltoall => {
                 (0..n * p).for_each(|k| receive[k] = Some(word((k / n) as Rank, me * n + k % n)));
             }
             Collective::Alltoallv | Collective::Unequal => {
@@ -177,7 +182,10 @@ impl Exchange {
             Collective::Gatherv | Collective::Reduce => {}
         }
         // In place, the received data overwrites the sent data.
-        if matches!(self.collective, Collective::Alltoall | Collective::Alltoallv | Collective::Allreduce) {
+        if matches!(
+            self.collective,
+            Collective::Alltoall | Collective::GroupedAlltoall | Collective::Alltoallv | Collective::Allreduce
+        ) {
             let sent = std::mem::replace(&mut send, vec![None; n * p]);
             receive = if done { receive } else { sent };
             if self.collective == Collective::Allreduce {
@@ -223,6 +231,7 @@ impl Exchange {
             Collective::Scatter => scatter(me, Some(blocks(memory)?), Some(receive), root)?.into(),
             Collective::Allgather => allgather(me, Some(send), blocks(behind)?)?.into(),
             Collective::Alltoall => alltoall(me, None, blocks(behind)?)?.into(),
+            Collective::GroupedAlltoall => Grouped::new(me, None, blocks(behind)?)?.into(),
             Collective::Alltoallv => alltoallv(me, None, vary(behind, &from_each)?)?.into(),
             Collective::Unequal => {
                 let (send, receive) = (vary(memory, &to_each)?, vary(behind, &from_each)?);

@@ -333,7 +333,10 @@ impl Promises {
         match self.lends(cells, lender) {
             Lends::Published { .. } => {}
             // No line has announced it: the rank has asked whether it can lend this memory, as the root of a gather does.
-            Lends::Unpublished => return Ok(self.lend(cells, lender, Lends::Ended)),
+            Lends::Unpublished => {
+                self.lend(cells, lender, Lends::Ended);
+                return Ok(());
+            }
             Lends::Nothing | Lends::Ended => return Ok(()),
         }
         let end = cells.get(self.own(lender) + TAKEN);

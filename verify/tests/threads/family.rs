@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 use unisono_kernel::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
+    ScanAlgorithm,
 };
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::Blocks;
@@ -22,7 +23,7 @@ pub(crate) enum Family {
     Scatterv(MoveAlgorithm),
     Allgather(MoveAlgorithm),
     Allgatherv(MoveAlgorithm),
-    Alltoall,
+    Alltoall(AlltoallAlgorithm),
     Alltoallv,
     Reduce(ReduceAlgorithm),
     Allreduce(AllreduceAlgorithm),
@@ -35,7 +36,7 @@ use Family::*;
 use MoveAlgorithm::{Cico, Exchange};
 
 impl Family {
-    pub(crate) const ALL: [Self; 32] = [
+    pub(crate) const ALL: [Self; 33] = [
         Barrier(BarrierAlgorithm::Posted),
         Barrier(BarrierAlgorithm::Dissemination),
         Barrier(BarrierAlgorithm::Doubling),
@@ -56,7 +57,8 @@ impl Family {
         Allgather(Cico),
         Allgatherv(Exchange),
         Allgatherv(Cico),
-        Alltoall,
+        Alltoall(AlltoallAlgorithm::Exchange),
+        Alltoall(AlltoallAlgorithm::Groups),
         Alltoallv,
         Reduce(ReduceAlgorithm::Auto),
         Reduce(ReduceAlgorithm::Slices),
@@ -75,7 +77,7 @@ impl Family {
         match self {
             Scatter(_) | Scatterv(_) | ReduceScatter => (true, false),
             Gather(_) | Gatherv(_) | Allgather(_) | Allgatherv(_) => (false, true),
-            Alltoall | Alltoallv => (true, true),
+            Alltoall(_) | Alltoallv => (true, true),
             _ => (false, false),
         }
     }
@@ -169,7 +171,7 @@ impl Memory {
             Exscan(_) if me == 0 => BLANK,
             Bcast(_) => word(round, root, 0, at),
             Gather(_) | Gatherv(_) | Allgather(_) | Allgatherv(_) => from_each(at, 0),
-            Alltoall | Alltoallv => from_each(at, me),
+            Alltoall(_) | Alltoallv => from_each(at, me),
             Scatter(_) | Scatterv(_) => word(round, root, me, at),
             Reduce(_) | Allreduce(_) => sum(size, 0, at),
             ReduceScatter => sum(size, me, at),
@@ -218,7 +220,9 @@ impl Memory {
             Allgather(algorithm) | Allgatherv(algorithm) => {
                 Call::Allgather { send: Some(from), receive: self.blocks(&self.receive), algorithm }
             }
-            Alltoall => Call::Alltoall { send: Some(self.blocks(&self.send)), receive: self.blocks(&self.receive) },
+            Alltoall(algorithm) => {
+                Call::Alltoall { send: Some(self.blocks(&self.send)), receive: self.blocks(&self.receive), algorithm }
+            }
             Alltoallv => Call::Alltoallv { send: Some(self.blocks(&self.send)), receive: self.blocks(&self.receive) },
             Reduce(algorithm) => Call::Reduce { send: from, receive: at_root.then_some(to), op, root, algorithm },
             Allreduce(algorithm) => Call::Allreduce { send: from, receive: to, op, algorithm },

@@ -3,8 +3,10 @@
 use crate::args::Collective;
 use crate::error::Failure;
 use clap::ValueEnum;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, AlltoallAlgorithm, ReduceAlgorithm};
+use unisono_kernel::region::Params;
 use unisono_kernel::shm::allreduce::groups::Grouped;
+use unisono_kernel::shm::alltoall;
 use unisono_kernel::table::{self, Ask, Choice, Collective as Kind, Over, Site};
 use unisono_posix::decisions::decisions;
 use unisono_posix::waiting;
@@ -87,6 +89,9 @@ pub(crate) fn applies(over: Over, collective: Collective, name: &str, bytes: u64
             Choice::Allreduce(AllreduceAlgorithm::Groups) | Choice::Reduce(ReduceAlgorithm::Groups) => {
                 !Grouped::divides(ranks)
             }
+            Choice::Alltoall(AlltoallAlgorithm::Groups) => {
+                !alltoall::groups::Grouped::fits(ranks, Params::new(ranks).queue_fragment, bytes)
+            }
             Choice::Reduce(ReduceAlgorithm::Slices) => ranks < 2,
             _ => false,
         };
@@ -118,11 +123,10 @@ pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
         | Collective::Scatterv
         | Collective::Allgather
         | Collective::Allgatherv => &["exchange", "cico"],
-        Collective::Alltoall
-        | Collective::Alltoallv
-        | Collective::Alltoallw
-        | Collective::ReduceScatter
-        | Collective::ReduceScatterBlock => &["exchange"],
+        Collective::Alltoall => &["exchange", "groups"],
+        Collective::Alltoallv | Collective::Alltoallw | Collective::ReduceScatter | Collective::ReduceScatterBlock => {
+            &["exchange"]
+        }
         Collective::Overlap | Collective::Comm => &[],
     }
 }

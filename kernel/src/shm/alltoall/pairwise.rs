@@ -38,7 +38,7 @@ pub fn alltoallv<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>)
 
 /// Checks the number of blocks. Returns the blocks to send: in place, those of `receive`.
 #[inline(always)]
-fn check<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Blocks<'a>, Refusal> {
+pub(super) fn check<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Blocks<'a>, Refusal> {
     let send = send.unwrap_or(receive);
     Refusal::check(Argument::Ranks, send.ranks().into(), Bound::Equals(me.size().into()))?;
     Refusal::check(Argument::Ranks, receive.ranks().into(), Bound::Equals(me.size().into()))?;

@@ -1,7 +1,9 @@
 //! An operation of any algorithm that was built and not started fails when it is polled, and does not change the
 //! member.
 
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
+};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::data::blocks::Blocks;
@@ -46,7 +48,7 @@ fn what_was_not_started_is_not_done() {
         calls.push(Call::Scatter { send: Some(blocks), receive: Some(receive), root: 0, algorithm });
         calls.push(Call::Allgather { send: Some(send), receive: blocks, algorithm });
     }
-    calls.push(Call::Alltoall { send: None, receive: blocks });
+    calls.push(Call::Alltoall { send: None, receive: blocks, algorithm: AlltoallAlgorithm::Auto });
     for call in calls {
         let segment = Segment::new(Params::new(2).with_cico()).unwrap();
         let mut comm = Comm::new(segment.clone(), *segment.layout(), 0).unwrap();

@@ -282,9 +282,9 @@ fn lends(from: usize) -> (f64, f64, u64) {
 #[test]
 fn what_is_lent_is_copied_once() {
     let (root, reader, lines) = lends(1);
-    assert!(lines >= 1024 && lines < 1024 + 16, "{lines}");
+    assert!((1024..1024 + 16).contains(&lines), "{lines}");
     let fetch = 100.0 + 1023.0 * 10.0;
-    assert!(reader >= fetch && reader < fetch + 600.0, "{reader}");
+    assert!((fetch..fetch + 600.0).contains(&reader), "{reader}");
     assert!(root > reader, "{root} {reader}");
     let (_, copies, _) = lends(usize::MAX);
     assert!(copies > reader + 65_536.0 / 64.0 / 4.0, "{copies} {reader}");

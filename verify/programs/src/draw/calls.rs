@@ -130,6 +130,7 @@ impl Draw {
             }
             Bcast => &["auto", "posted", "groups", "queue", "cico-flat", "cico-chain", "cico-binomial", "cico-kary-3"],
             Gather | Gatherv | Scatter | Scatterv | Allgather | Allgatherv => &["auto", "exchange", "cico"],
+            Alltoall => &["auto", "exchange", "groups", "groups"],
             Scan | Exscan => &["auto", "doubling", "groups", "groups"],
             Reduce => &["auto", "tree", "slices", "slices", "groups", "groups"],
             Allreduce => &["auto", "auto", "posted", "doubling", "slices", "groups", "groups"],

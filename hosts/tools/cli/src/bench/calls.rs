@@ -58,9 +58,11 @@ impl Sides {
                 receive: shape.by_rank(receive)?,
                 algorithm,
             }),
-            Self::Alltoall => {
-                comm.run_inlined(&Call::Alltoall { send: Some(shape.by_one(send)?), receive: shape.by_one(receive)? })
-            }
+            Self::Alltoall(algorithm) => comm.run_inlined(&Call::Alltoall {
+                send: Some(shape.by_one(send)?),
+                receive: shape.by_one(receive)?,
+                algorithm,
+            }),
             Self::Alltoallv => comm
                 .run_inlined(&Call::Alltoallv { send: Some(shape.by_rank(send)?), receive: shape.by_rank(receive)? }),
             Self::Alltoallw => comm
@@ -132,7 +134,9 @@ impl Sides {
             Self::Allgatherv => {
                 Call::Allgather { send: Some(Data::bytes_mut(send)), receive: shape.by_rank(receive)?, algorithm }
             }
-            Self::Alltoall => Call::Alltoall { send: Some(shape.by_one(send)?), receive: shape.by_one(receive)? },
+            Self::Alltoall(algorithm) => {
+                Call::Alltoall { send: Some(shape.by_one(send)?), receive: shape.by_one(receive)?, algorithm }
+            }
             Self::Alltoallv => Call::Alltoallv { send: Some(shape.by_rank(send)?), receive: shape.by_rank(receive)? },
             Self::Alltoallw => Call::Alltoallv { send: Some(shape.by_type(send)?), receive: shape.by_type(receive)? },
             Self::Reduce(algorithm) => {

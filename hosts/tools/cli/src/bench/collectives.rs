@@ -9,7 +9,7 @@ use super::buffers::{fill, holds};
 use super::shape::Shape;
 use crate::args::{Blocks, Collective};
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::{ReduceAlgorithm, ScanAlgorithm};
+use unisono_kernel::algorithm::{AlltoallAlgorithm, ReduceAlgorithm, ScanAlgorithm};
 
 /// A collective with a send and a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum Sides {
     Scatterv,
     Allgather,
     Allgatherv,
-    Alltoall,
+    Alltoall(AlltoallAlgorithm),
     Alltoallv,
     Alltoallw,
     Reduce(ReduceAlgorithm),
@@ -50,7 +50,7 @@ impl Sides {
             Collective::Scatterv => Self::Scatterv,
             Collective::Allgather => Self::Allgather,
             Collective::Allgatherv => Self::Allgatherv,
-            Collective::Alltoall => Self::Alltoall,
+            Collective::Alltoall => Self::Alltoall(AlltoallAlgorithm::Auto),
             Collective::Alltoallv => Self::Alltoallv,
             Collective::Alltoallw => Self::Alltoallw,
             Collective::Reduce => Self::Reduce(ReduceAlgorithm::Auto),
@@ -69,7 +69,7 @@ impl Sides {
             Self::Scatterv => "scatterv",
             Self::Allgather => "allgather",
             Self::Allgatherv => "allgatherv",
-            Self::Alltoall => "alltoall",
+            Self::Alltoall(_) => "alltoall",
             Self::Alltoallv => "alltoallv",
             Self::Alltoallw => "alltoallw",
             Self::Reduce(_) => "reduce",
@@ -126,7 +126,7 @@ impl Sides {
         match self {
             Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => (own, all),
             Self::Scatter | Self::Scatterv | Self::ReduceScatter | Self::ReduceScatterBlock => (all, own),
-            Self::Alltoall | Self::Alltoallv | Self::Alltoallw => (all, all),
+            Self::Alltoall(_) | Self::Alltoallv | Self::Alltoallw => (all, all),
             Self::Reduce(_) | Self::Scan(_) | Self::Exscan(_) => (own, own),
         }
     }
@@ -170,7 +170,7 @@ impl Sides {
             Self::Exscan(_) if rank == 0 => holds(receive, JUNK),
             Self::Scatter | Self::Scatterv => holds(receive, seed(root, rank)),
             Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => from_each(receive, 0),
-            Self::Alltoall | Self::Alltoallv | Self::Alltoallw => from_each(receive, rank),
+            Self::Alltoall(_) | Self::Alltoallv | Self::Alltoallw => from_each(receive, rank),
             Self::Reduce(_) => sums(receive, ranks, 0),
             Self::ReduceScatter | Self::ReduceScatterBlock => sums(receive, ranks, shape.begin(rank) / DOUBLE as usize),
             Self::Scan(_) => sums(receive, rank + 1, 0),

@@ -10,7 +10,8 @@ use crate::team::Team;
 use std::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
+    ScanAlgorithm,
 };
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Communicator;
@@ -71,6 +72,7 @@ impl Kind {
             (Self::Bcast(one), Choice::Bcast(other)) => one == other,
             (Self::Barrier(one), Choice::Barrier(other)) => one == other,
             (Self::Allreduce(one), Choice::Allreduce(other)) => one == other,
+            (Self::Sides(Sides::Alltoall(one), _), Choice::Alltoall(other)) => one == other,
             (Self::Sides(Sides::Reduce(one), _), Choice::Reduce(other)) => one == other,
             (Self::Sides(Sides::Scan(one) | Sides::Exscan(one), _), Choice::Scan(other)) => one == other,
             (Self::Sides(_, one), Choice::Move(other)) => one == other,
@@ -158,6 +160,10 @@ impl Subject {
             Some(Sides::Reduce(_)) => {
                 let algorithm = ReduceAlgorithm::from_name(name).ok_or_else(unknown)?;
                 Kind::Sides(Sides::Reduce(algorithm), MoveAlgorithm::Exchange)
+            }
+            Some(Sides::Alltoall(_)) => {
+                let algorithm = AlltoallAlgorithm::from_name(name).ok_or_else(unknown)?;
+                Kind::Sides(Sides::Alltoall(algorithm), MoveAlgorithm::Exchange)
             }
             Some(Sides::Scan(_)) => {
                 let algorithm = ScanAlgorithm::from_name(name).ok_or_else(unknown)?;

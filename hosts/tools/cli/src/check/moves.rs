@@ -4,7 +4,7 @@
 use super::side::{Side, Type, message};
 use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally, roots};
 use crate::error::Failure;
-use unisono_kernel::algorithm::MoveAlgorithm;
+use unisono_kernel::algorithm::{AlltoallAlgorithm, MoveAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::error::Error;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
@@ -20,6 +20,8 @@ struct Case {
     types: Types,
     in_place: bool,
     algorithm: MoveAlgorithm,
+    /// That of an alltoall of equal blocks.
+    pairs: AlltoallAlgorithm,
     me: usize,
     size: usize,
     root: usize,
@@ -46,7 +48,7 @@ const MOVES: [(&str, Check, bool, &[&str]); 4] = [
     ("gather", gather, true, &["exchange", "cico"]),
     ("scatter", scatter, true, &["exchange", "cico"]),
     ("allgather", allgather, false, &["exchange", "cico"]),
-    ("alltoall", alltoall, false, &["exchange"]),
+    ("alltoall", alltoall, false, &["exchange", "groups"]),
 ];
 
 /// Lengths of a block around those at which an algorithm goes another way.
@@ -59,15 +61,23 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
     let (me, size) = (comm.rank() as usize, comm.size() as usize);
     for (name, call, rooted, algorithms) in MOVES {
         for algorithm_name in algorithms {
-            let algorithm = MoveAlgorithm::from_name(algorithm_name)
-                .ok_or_else(|| Failure::Words(format!("no algorithm {algorithm_name}")))?;
+            let pairs = AlltoallAlgorithm::from_name(algorithm_name);
+            let algorithm = MoveAlgorithm::from_name(algorithm_name);
+            if pairs.is_none() && algorithm.is_none() {
+                return Err(Failure::Words(format!("no algorithm {algorithm_name}")));
+            }
+            let (algorithm, pairs) = (algorithm.unwrap_or_default(), pairs.unwrap_or_default());
             let roots = if rooted { roots(comm.size()) } else { vec![0] };
             let sized = |most| roots.iter().map(move |&root| (most, root as usize));
             for (most, root) in SIZES.into_iter().flat_map(sized) {
                 for (types, flags) in TYPES.iter().flat_map(|types| (0..4).map(move |flags| (*types, flags))) {
                     let [vary, in_place] = [1, 2].map(|flag| flags & flag != 0);
+                    if vary && pairs == AlltoallAlgorithm::Groups {
+                        continue;
+                    }
                     let seed = tally.cases.len();
-                    let right = call(comm, Case { seed, most, vary, types, in_place, algorithm, me, size, root })?;
+                    let right =
+                        call(comm, Case { seed, most, vary, types, in_place, algorithm, pairs, me, size, root })?;
                     let form = if vary { "v" } else { "" };
                     let at = if rooted { format!(" root {root}") } else { String::new() };
                     let place = if in_place { " in place" } else { "" };
@@ -187,6 +197,7 @@ fn alltoall(comm: &mut Caller<'_>, case: Case) -> Result<bool, Error> {
     let mut source = sent.clone();
     let send = if case.in_place { None } else { Some(source.blocks()?) };
     let receive = all.blocks()?;
-    comm.run(if case.vary { Call::Alltoallv { send, receive } } else { Call::Alltoall { send, receive } })?;
+    let algorithm = case.pairs;
+    comm.run(if case.vary { Call::Alltoallv { send, receive } } else { Call::Alltoall { send, receive, algorithm } })?;
     Ok(source == sent && all == wanted)
 }

@@ -34,7 +34,8 @@ use crate::barrier::{Barrier, Logs, depth};
 use crate::logp::LogP;
 use crate::queue::{Queue, Times};
 use unisono_kernel::algorithm::{
-    AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm, ScanAlgorithm,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
+    ScanAlgorithm,
 };
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::layout::Cico;
@@ -139,6 +140,10 @@ impl Machine {
                 2.0 * all + 2.0 * m * t + others / f64::from(ranks) * m * fold
             }
             Choice::Allreduce(_) => all + copied * t + others * m * fold,
+            Choice::Alltoall(AlltoallAlgorithm::Groups) => {
+                2.0 * (all / others.max(1.0) * 8.0_f64.min(others) + others * (copied + m) * t)
+            }
+            Choice::Alltoall(_) => all + (others * copied + others * m) * t,
             Choice::Reduce(ReduceAlgorithm::Tree) => {
                 f64::from(ranks.next_power_of_two().ilog2()) * (message + m * fold)
             }
@@ -156,7 +161,7 @@ impl Machine {
             }
             Choice::Scan(_) => all + copied * t + others * m * fold,
             Choice::Exchange => match collective {
-                Collective::Alltoall | Collective::Alltoallv => all + (others * copied + others * m) * t,
+                Collective::Alltoallv => all + (others * copied + others * m) * t,
                 Collective::ReduceScatter => all + copied * t + others / f64::from(ranks) * m * fold,
                 _ => all + copied * t + others * m * fold,
             },
