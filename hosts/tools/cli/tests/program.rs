@@ -542,7 +542,8 @@ fn bench_names_the_algorithms_where_one_is_unknown() {
         ("allreduce", "auto, all, posted, doubling, exchange, slices, groups, hand-written and sketch (8 bytes)"),
         ("gather", "auto, all, exchange, cico"),
         ("scan", "auto, all, doubling, exchange, groups"),
-        ("alltoall", "auto, all, exchange"),
+        ("alltoall", "auto, all, exchange, groups"),
+        ("alltoallv", "auto, all, exchange"),
     ] {
         let output = unisono(&["bench", collective, "-n", "3", "--algorithm", "best"]);
         assert_eq!(output.status.code(), Some(1), "{collective}");

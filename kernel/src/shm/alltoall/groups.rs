@@ -180,10 +180,13 @@ impl Plan for Grouped<'_> {
         }
         // Nobody lends anything here.
         let Origin::Segment(place) = origin else { return Err(Unreadable { changed: false }) };
+        if step == 0 && groups.group(peer) != own {
+            // Its line was received.
+            return Ok(());
+        }
         if step == 0 {
-            // Of another group its line was received.
             let piece = self.piece(place, 0, mine);
-            for group in (0..count).filter(|_| groups.group(peer) == own) {
+            for group in 0..count {
                 let block = self.receive.block(self.rank(group, groups.column(peer)));
                 let from = Origin::Segment(self.block(piece, group));
                 // SAFETY: the caller's promise.
