@@ -590,19 +590,26 @@ fn alltoalls_by_groups_alone_and_in_mixes() {
     pass(order, ahead(&mixes), mixes.models());
 }
 
+/// What shows that a process has read, or written over, something too early.
+const EARLY: [&str; 7] = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
+
+/// The words of fragments that were posted and taken: each of them is missed where it is lost, wakes nobody, or lies.
+fn words_are_needed(program: &Program) {
+    let found = |mutation, faults: &[&str]| killed_by(&BOTH[1..], program, mutation, faults);
+    for words in [POSTED[0].0, POSTED[1].0, TAKEN] {
+        found(Mutation::Lose(words, None), &["deadlock"]);
+        found(Mutation::Deafen(words), &["lost wake-up"]);
+    }
+    for words in [POSTED[1].0, TAKEN] {
+        found(Mutation::Forge(words, u64::MAX), &EARLY);
+    }
+}
+
 #[test]
 fn faults_of_alltoalls_by_groups_are_found() {
-    let early = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
     for (ranks, slots) in [(4, 2), (6, 2)] {
         let program = Program::new(ranks, 1, vec![exchange(Collective::GroupedAlltoall, 1); 2]).with_slots(slots);
-        let found = |mutation, faults: &[&str]| killed_by(&BOTH[1..], &program, mutation, faults);
-        for words in [POSTED[0].0, POSTED[1].0, TAKEN] {
-            found(Mutation::Lose(words, None), &["deadlock"]);
-            found(Mutation::Deafen(words), &["lost wake-up"]);
-        }
-        for words in [POSTED[1].0, TAKEN] {
-            found(Mutation::Forge(words, u64::MAX), &early);
-        }
+        words_are_needed(&program);
     }
 }
 
@@ -640,17 +647,9 @@ fn scans_by_groups_alone_and_in_mixes() {
 
 #[test]
 fn faults_of_scans_by_groups_are_found() {
-    let early = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
     for (scan, ranks, slots) in [(Operation::scan(3), 4, 2), (Operation::exscan(3), 4, 4), (Operation::scan(3), 6, 2)] {
         let program = Program::new(ranks, 1, vec![scan]).with_slots(slots);
-        let found = |mutation, faults: &[&str]| killed_by(&BOTH[1..], &program, mutation, faults);
-        for words in [POSTED[0].0, POSTED[1].0, TAKEN] {
-            found(Mutation::Lose(words, None), &["deadlock"]);
-            found(Mutation::Deafen(words), &["lost wake-up"]);
-        }
-        for words in [POSTED[1].0, TAKEN] {
-            found(Mutation::Forge(words, u64::MAX), &early);
-        }
+        words_are_needed(&program);
     }
 }
 
@@ -706,7 +705,6 @@ fn reduces_by_slices_of_two_ranks_in_all_orders() {
 /// a rank that does not ask posts over its fold. By groups `ready` says the former.
 #[test]
 fn faults_of_reduces_that_share_the_folds_are_found() {
-    let early = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
     for (ranks, slots, by) in [
         (3, 2, Sharing::SlicesOfSums),
         (3, 4, Sharing::Slices),
@@ -715,14 +713,7 @@ fn faults_of_reduces_that_share_the_folds_are_found() {
         (4, 4, Sharing::GroupsOfSums),
     ] {
         let program = Program::new(ranks, 1, vec![shared(by, 1, 3)]).with_slots(slots);
-        let found = |mutation, faults: &[&str]| killed_by(&BOTH[1..], &program, mutation, faults);
-        for words in [POSTED[0].0, POSTED[1].0, TAKEN] {
-            found(Mutation::Lose(words, None), &["deadlock"]);
-            found(Mutation::Deafen(words), &["lost wake-up"]);
-        }
-        for words in [POSTED[1].0, TAKEN] {
-            found(Mutation::Forge(words, u64::MAX), &early);
-        }
+        words_are_needed(&program);
     }
 }
 
@@ -730,17 +721,9 @@ fn faults_of_reduces_that_share_the_folds_are_found() {
 /// that it takes from meanwhile does not tell.
 #[test]
 fn faults_of_groups_are_found() {
-    let early = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
     for (ranks, slots) in [(4, 2), (4, 4), (6, 2)] {
         let program = Program::new(ranks, 1, vec![Operation::Groups(2)]).with_slots(slots);
-        let found = |mutation, faults: &[&str]| killed_by(&BOTH[1..], &program, mutation, faults);
-        for words in [POSTED[0].0, POSTED[1].0, TAKEN] {
-            found(Mutation::Lose(words, None), &["deadlock"]);
-            found(Mutation::Deafen(words), &["lost wake-up"]);
-        }
-        for words in [POSTED[1].0, TAKEN] {
-            found(Mutation::Forge(words, u64::MAX), &early);
-        }
+        words_are_needed(&program);
     }
 }
 
@@ -788,16 +771,15 @@ fn asking(collective: Collective, ticks: usize) -> Vec<Operation> {
 
 #[test]
 fn faults_of_who_runs_ahead_are_found() {
-    let early = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
     for (collective, _) in Collective::ALL {
         ahead_killed(&asking(collective, 5), Mutation::Lose(TAKEN, None), &["deadlock"]);
         ahead_killed(&long(collective, 5), Mutation::Lose(POSTED[1].0, None), &["deadlock"]);
-        ahead_killed(&long(collective, 5), Mutation::Forge(POSTED[1].0, u64::MAX), &early);
+        ahead_killed(&long(collective, 5), Mutation::Forge(POSTED[1].0, u64::MAX), &EARLY);
     }
     // Elsewhere `ready` tells what was taken: a process that has posted a step has taken all but the last two before
     // it.
     for collective in ONE_SIDED {
-        ahead_killed(&asking(collective, 6), Mutation::Forge(TAKEN, u64::MAX), &early);
+        ahead_killed(&asking(collective, 6), Mutation::Forge(TAKEN, u64::MAX), &EARLY);
         ahead_killed(&asking(collective, 6), Mutation::Deafen(TAKEN), &["lost wake-up"]);
     }
 }

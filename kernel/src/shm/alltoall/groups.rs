@@ -208,10 +208,6 @@ impl Plan for Grouped<'_> {
         Ok(())
     }
 
-    fn lendable(&self) -> Option<Buf> {
-        None
-    }
-
     fn is_of_loan(&self, _: u64) -> bool {
         false
     }

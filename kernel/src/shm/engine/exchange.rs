@@ -134,7 +134,9 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
 
     /// The memory that this process can lend: its whole message, which nothing overwrites before the operation ends.
     /// `None`: there is none, as where the message has holes.
-    fn lendable(&self) -> Option<Buf>;
+    fn lendable(&self) -> Option<Buf> {
+        None
+    }
 
     /// Does the fragment of `step` come from [lent](Self::lendable) memory? Else it is posted in any case.
     fn is_of_loan(&self, step: u64) -> bool {

@@ -21,7 +21,6 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::blocks::absent;
-use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Condition, Refusal};
 use crate::op::Op;
@@ -221,10 +220,6 @@ impl Plan for Grouped<'_> {
             (_, None) => unsafe { copy_within(region, from, own) },
         }
         Ok(())
-    }
-
-    fn lendable(&self) -> Option<Buf> {
-        None
     }
 
     fn is_of_loan(&self, _: u64) -> bool {

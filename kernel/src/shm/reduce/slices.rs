@@ -19,7 +19,6 @@ use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::blocks::absent;
-use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Refusal};
 use crate::op::Op;
@@ -170,10 +169,6 @@ impl Plan for Slices<'_> {
             _ => unsafe { region.fold_within(from, acc, &self.op) },
         }
         Ok(())
-    }
-
-    fn lendable(&self) -> Option<Buf> {
-        None
     }
 
     fn is_of_loan(&self, _: u64) -> bool {

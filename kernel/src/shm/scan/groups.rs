@@ -16,7 +16,6 @@
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;
-use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::Refusal;
 use crate::op::Op;
@@ -165,10 +164,6 @@ impl Plan for Grouped<'_> {
             _ => {}
         }
         Ok(())
-    }
-
-    fn lendable(&self) -> Option<Buf> {
-        None
     }
 }
 
