@@ -199,6 +199,7 @@ impl AllreduceAlgorithm {
         match self {
             Self::Auto if bytes <= DOUBLED && ranks > LISTENED && !crowded => Self::Doubling,
             Self::Auto if bytes <= LINE_REDUCED => Self::Posted,
+            Self::Auto if bytes <= DOUBLED && ranks >= RELAYED && !crowded => Self::Doubling,
             Self::Auto if ranks > LISTENED && !crowded => Self::Groups,
             Self::Auto => Self::ungrouped(bytes, ranks, crowded),
             other => other,
@@ -260,20 +261,22 @@ impl AlltoallAlgorithm {
     #[must_use]
     pub const fn resolve(self, bytes: u64, ranks: u32, crowded: bool) -> Self {
         match self {
-            Self::Auto if ranks >= SPREAD && bytes <= PASSED_ON && !crowded => Self::Groups,
+            Self::Auto if ranks >= RELAYED && bytes <= PASSED_ON && !crowded => Self::Groups,
             Self::Auto => Self::Exchange,
             other => other,
         }
     }
 }
 
-/// Up to so many bytes of a block an alltoall among [`SPREAD`] processes or more goes by groups.
+/// Fewest processes of a short alltoall by groups, and of an allreduce by doubling whose operands fit no line.
+pub(crate) const RELAYED: u32 = 16;
+/// Up to so many bytes of a block an alltoall among [`RELAYED`] processes or more goes by groups.
 pub(crate) const PASSED_ON: u64 = 32;
 /// Up to so many bytes a scan among [`GROUPED`] to [`LISTENED`] processes folds whole operands.
 pub(crate) const PREFIXED: u64 = 4 << 10;
 /// Fewest processes of a long scan by groups.
 pub(crate) const GROUPED: u32 = 8;
-/// Fewest processes of a short scan by doubling, and of a short broadcast and alltoall by groups.
+/// Fewest processes of a short scan by doubling, and of a short broadcast by groups.
 pub(crate) const SPREAD: u32 = 32;
 /// Up to so many bytes a reduce's root folds all operands, of few processes and of more. To share the folds the others must wait for
 /// each other, who would leave early else: OSU's benchmark, which takes the mean over ranks, finds that slower at all lengths, the root
@@ -284,7 +287,7 @@ pub(crate) const ROOT_FOLDS: [u64; 2] = [32 << 10, 4 << 10];
 /// many. Slices need one more step of all ranks, which is slow where processes share cores; without slices each rank folds p whole
 /// operands, which is slow for long ones.
 pub(crate) const WHOLE: [u64; 3] = [256 << 10, 16 << 10, 1 << 10];
-/// Up to so many bytes an allreduce among more than [`LISTENED`] processes goes by doubling.
+/// Up to so many bytes an allreduce among [`RELAYED`] processes goes by doubling if it fits no line, among more in any case.
 pub(crate) const DOUBLED: u64 = 1 << 10;
 /// Largest numbers of processes that count as a pair and as few.
 pub(crate) const PAIR: u32 = 2;

@@ -155,6 +155,12 @@ pub unsafe trait Region {
         let _ = at;
     }
 
+    /// Is it worth looking for what to [expect](Self::expect)?
+    #[inline]
+    fn expects(&self) -> bool {
+        false
+    }
+
     /// How many slots of its queue this process had best pass through before it comes back to the first one, if a
     /// queue has so many. Asked once in an operation whose number is `operation`. A hint: any number is right.
     #[inline]
@@ -236,6 +242,13 @@ pub unsafe trait Region {
     #[inline]
     fn borrows(&self) -> bool {
         false
+    }
+
+    /// This process is about to [fetch](Self::fetch) `bytes` of `loan`, and other members other parts of it at the same time: it is
+    /// the `turn`-th of them, from 0. A region in which such reads hinder each other may wait for its turn, for as long as reads take.
+    #[inline]
+    fn await_turn(&self, loan: Loan, turn: u32, bytes: u64) {
+        let _ = (loan, turn, bytes);
     }
 
     /// Copies the bytes from `from` on of what `lender` lends to `dst`.
@@ -320,6 +333,11 @@ macro_rules! forward_region {
             $crate::region::Region::borrows($region)
         }
         #[inline]
+        fn await_turn(&self, loan: $crate::region::Loan, turn: u32, bytes: u64) {
+            let $this = self;
+            $crate::region::Region::await_turn($region, loan, turn, bytes);
+        }
+        #[inline]
         unsafe fn fetch(
             &self,
             lender: $crate::Rank,
@@ -374,6 +392,11 @@ macro_rules! forward_region {
             let $this = self;
             let region: &$to = $region;
             $crate::region::Region::expect(region, at);
+        }
+        #[inline]
+        fn expects(&self) -> bool {
+            let $this = self;
+            $crate::region::Region::expects($region)
         }
     };
     (@base $to:ty, |$this:ident| $region:expr) => {

@@ -4,7 +4,8 @@
 use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, DOUBLED, FEW, GROUPED, LINE_REDUCED,
-    LISTENED, MoveAlgorithm, PAIR, PASSED_ON, PREFIXED, ROOT_FOLDS, ReduceAlgorithm, SPREAD, ScanAlgorithm, WHOLE,
+    LISTENED, MoveAlgorithm, PAIR, PASSED_ON, PREFIXED, RELAYED, ROOT_FOLDS, ReduceAlgorithm, SPREAD, ScanAlgorithm,
+    WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -117,7 +118,12 @@ pub const BUILT_IN: &[Rule] = &[
     Rule { crowded: Some(true), ..ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[1] + 1, u64::MAX), PAIR + 1, FEW) },
     uncrowded(C::Allreduce, WHOLES, (LINE_REDUCED + 1, WHOLE[2]), (PAIR + 1, FEW)),
     uncrowded(C::Allreduce, SLICES, (WHOLE[2] + 1, u64::MAX), (PAIR + 1, FEW)),
-    ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[2]), FEW + 1, LISTENED),
+    ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[2]), FEW + 1, RELAYED - 1),
+    uncrowded(C::Allreduce, DOUBLING, (LINE_REDUCED + 1, DOUBLED), (RELAYED, LISTENED)),
+    Rule {
+        crowded: Some(true),
+        ..ranks(bytes(shm(C::Allreduce, WHOLES), LINE_REDUCED + 1, WHOLE[2]), RELAYED, LISTENED)
+    },
     ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[2] + 1, u64::MAX), FEW + 1, LISTENED),
     Rule {
         crowded: Some(false),
@@ -136,10 +142,10 @@ pub const BUILT_IN: &[Rule] = &[
     shm(C::Scatter, MOVE),
     shm(C::Scatterv, MOVE),
     shm(C::Allgather, MOVE),
-    ranks(shm(C::Alltoall, EACH_PAIR), 1, SPREAD - 1),
-    Rule { crowded: Some(true), ..ranks(shm(C::Alltoall, EACH_PAIR), SPREAD, u32::MAX) },
-    uncrowded(C::Alltoall, PASSED, (0, PASSED_ON), (SPREAD, u32::MAX)),
-    uncrowded(C::Alltoall, EACH_PAIR, (PASSED_ON + 1, u64::MAX), (SPREAD, u32::MAX)),
+    ranks(shm(C::Alltoall, EACH_PAIR), 1, RELAYED - 1),
+    Rule { crowded: Some(true), ..ranks(shm(C::Alltoall, EACH_PAIR), RELAYED, u32::MAX) },
+    uncrowded(C::Alltoall, PASSED, (0, PASSED_ON), (RELAYED, u32::MAX)),
+    uncrowded(C::Alltoall, EACH_PAIR, (PASSED_ON + 1, u64::MAX), (RELAYED, u32::MAX)),
     shm(C::Alltoallv, Choice::Exchange),
     ranks(bytes(shm(C::Reduce, FOLDED), 0, LINE_REDUCED), 1, FEW),
     uncrowded(C::Reduce, TREE, (0, LINE_REDUCED), (FEW + 1, u32::MAX)),

@@ -57,6 +57,9 @@ pub(crate) unsafe fn out_of_segment(from: *mut u8, to: *mut u8, len: usize) {
     }
 }
 
+/// Does [`expect`] do anything?
+pub(crate) const EXPECTS: bool = cfg!(all(target_arch = "x86_64", not(miri)));
+
 /// Begins to bring `len` bytes into this core's cache, to write them: other caches lose them. Nothing, where there is no
 /// instruction for that.
 #[inline]

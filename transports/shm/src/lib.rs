@@ -40,6 +40,9 @@ pub unsafe trait Lenders: Sync {
     /// [`Region::borrows`].
     fn borrows(&self) -> bool;
 
+    /// [`Region::await_turn`].
+    fn await_turn(&self, loan: Loan, turn: u32, bytes: u64);
+
     /// Where the `len` bytes from `from` on of what `lender` lends lie in this process; `None` if they are not mapped here.
     /// They stay mapped, and readable, as long as the segment is used.
     fn mapped(&self, lender: Rank, loan: Loan, from: u64, len: usize) -> Option<NonNull<u8>>;
@@ -182,6 +185,11 @@ unsafe impl Region for Mapped {
     }
 
     #[inline]
+    fn expects(&self) -> bool {
+        copy::EXPECTS
+    }
+
+    #[inline]
     fn lap(&self, _: u64) -> u64 {
         self.stores.lap()
     }
@@ -258,6 +266,13 @@ unsafe impl Region for Mapped {
     #[inline]
     fn borrows(&self) -> bool {
         self.lenders().is_some_and(Lenders::borrows)
+    }
+
+    #[inline]
+    fn await_turn(&self, loan: Loan, turn: u32, bytes: u64) {
+        if let Some(lenders) = self.lenders() {
+            lenders.await_turn(loan, turn, bytes);
+        }
     }
 
     #[inline]

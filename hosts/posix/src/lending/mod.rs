@@ -12,6 +12,7 @@
 //! says so once; and a rank whose loans were refused lends more and more rarely.
 
 mod measured;
+mod turns;
 mod windows;
 
 pub use measured::{CLEARLY, Cell, Measured, cache, read, stands_for};
@@ -27,6 +28,7 @@ use core::num::NonZeroU64;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use turns::Turns;
 use unisono_kernel::Rank;
 use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
@@ -270,6 +272,8 @@ pub struct Lenders {
     refused: AtomicU32,
     /// Messages that are not lent before the next one is.
     pause: AtomicU32,
+    /// `None`: ranks share cores, where who waits takes another one's time.
+    turns: Option<Turns>,
 }
 
 impl Lenders {
@@ -285,8 +289,8 @@ impl Lenders {
         let (refused, pause) = (AtomicU32::new(0), AtomicU32::new(0));
         let least = if crowded { CROWDED_LEAST } else { LEAST };
         let from = from.among(peers.len(), crowded);
-        let recent = Recent::default();
-        Self { peers, heap, windows: None, least, from, recent, log, tally: None, refused, pause }
+        let (recent, turns) = (Recent::default(), (!crowded).then(Turns::new));
+        Self { peers, heap, windows: None, least, from, recent, log, tally: None, refused, pause, turns }
     }
 
     /// The same, whose loans are counted.
@@ -339,12 +343,19 @@ unsafe impl unisono_shm::Lenders for Lenders {
                 }
             }
         };
-        (lends && self.dares()).then(|| Loan { way: ADDRESS, at: memory.ptr().expose_provenance() as u64 })
+        let way = || match &self.turns {
+            Some(turns) if kind == Kind::Scatter => turns.lend(readers - 1, ADDRESS),
+            _ => ADDRESS,
+        };
+        (lends && self.dares()).then(|| Loan { way: way(), at: memory.ptr().expose_provenance() as u64 })
     }
 
     fn answered(&self, accepted: bool) {
         if let Some(Tally { taken, refused }) = self.tally.as_deref() {
             if accepted { taken } else { refused }.fetch_add(1);
+        }
+        if let Some(turns) = &self.turns {
+            turns.returned();
         }
         let refused = if accepted { 0 } else { self.refused.load(Relaxed).saturating_add(1) };
         self.refused.store(refused, Relaxed);
@@ -353,6 +364,12 @@ unsafe impl unisono_shm::Lenders for Lenders {
 
     fn borrows(&self) -> bool {
         true
+    }
+
+    fn await_turn(&self, loan: Loan, turn: u32, bytes: u64) {
+        if let Some(gap) = turns::gap(loan.way, ADDRESS) {
+            turns::wait(gap, turn.min(self.peers.len() as u32), bytes);
+        }
     }
 
     fn mapped(&self, lender: Rank, loan: Loan, from: u64, len: usize) -> Option<NonNull<u8>> {
@@ -371,7 +388,7 @@ unsafe impl unisono_shm::Lenders for Lenders {
             // SAFETY: the caller's promise.
             return unsafe { windows.copy(process, loan, from, dst) }.ok_or(Unreadable { changed: false });
         }
-        if loan.way != ADDRESS || peer.fails.load(Relaxed) {
+        if turns::gap(loan.way, ADDRESS).is_none() || peer.fails.load(Relaxed) {
             return Err(Unreadable { changed: false });
         }
         let mut done = 0;

@@ -85,6 +85,7 @@ pub(super) fn run() -> ! {
         "thousand" => thousand::thousand,
         "renewals" => renewals::renewals,
         "lent-endless" => lent::endless,
+        "lent-in-turn" => lent::in_turn,
         "lent-forbidden" => lent::forbidden,
         "launcher" => launcher,
         other => panic!("no body {other}"),

@@ -13,7 +13,7 @@ use unisono_kernel::op::{Element, Op, Operation};
 use unisono_kernel::region::Params;
 use unisono_posix::launch::Exit;
 use unisono_posix::lending::LendFrom;
-use unisono_posix::{Intracomm, Joined, Options, join};
+use unisono_posix::{Intracomm, Joined, Options, Waiting, join};
 
 /// Bytes of each block. Ranks lend from half of it on.
 const BYTES: usize = 40_000;
@@ -61,11 +61,42 @@ fn calls(comm: &mut Intracomm, round: u32) -> Result<(), Failure> {
     let expected: Vec<u8> = (0..ranks).flat_map(|from| [byte(round, from, me); BYTES]).collect();
     assert_eq!(got, expected);
 
+    scatter(comm, round)?;
+
     let mut sums = vec![u8::from(me == 0); BYTES];
     sums[0] = me as u8;
     comm.allreduce_in_place(&mut sums, Op::new(Operation::Sum, Element::U8)?)?;
     assert!(sums[0] == (0..ranks).sum::<u32>() as u8 && sums[1..].iter().all(|sum| *sum == 1));
     Ok(())
+}
+
+/// A scatter whose root lends its blocks: each rank checks its own.
+fn scatter(comm: &mut Intracomm, round: u32) -> Result<(), Failure> {
+    let (me, ranks) = (comm.rank(), comm.size());
+    let root = round % ranks;
+    let mut send = if me == root { blocks(round, root, ranks) } else { vec![] };
+    let send = if me == root { Some(Blocks::equal_mut(&mut send, ranks, BYTES as u64, Datatype::BYTE)?) } else { None };
+    let mut got = vec![0; BYTES];
+    comm.scatter(send, Some(Data::bytes_mut(&mut got)), root)?;
+    assert_eq!(got, [byte(round, root, me); BYTES]);
+    Ok(())
+}
+
+/// Ranks that wait by spinning, as where each has a core: readers of a scatter's blocks begin in turn. One more period of loans
+/// than a trial has, for each root.
+pub(super) fn in_turn() -> Result<(), Failure> {
+    let spin = Waiting::Spin;
+    let options = Options { lend_from: Some(LendFrom::bytes(BYTES / 2)), spin, ..Options::default() };
+    let Joined { mut communicator, waiting, .. } = join(&mut launched()?, Params::new, &options)?;
+    assert!(!waiting.yields);
+    (0..100).try_for_each(|round| scatter(&mut communicator, round))
+}
+
+#[test]
+fn readers_of_one_rank_begin_in_turn() {
+    let scene = Scene::new("in-turn");
+    let outcome = scene.run("lent-in-turn", "", 4);
+    assert_eq!(outcome.exits, [Exit::Code(0); 4], "{outcome}");
 }
 
 /// Until something ends them.

@@ -121,6 +121,16 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// `peer` has published it and does not write it now. The plan's data is valid for its side.
     unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable>;
 
+    /// Are the fragments of the first step expected, while those of other ranks are taken?
+    const EXPECTS: bool = false;
+
+    /// Where in `peer`'s fragment, which lies at `place`, this process's bytes begin.
+    #[inline(always)]
+    fn piece(&self, place: Extent, peer: Rank) -> Extent {
+        let _ = peer;
+        place
+    }
+
     /// This process begins.
     #[inline(always)]
     fn enter<R: Region>(&mut self, _region: &R) {}
@@ -210,6 +220,18 @@ impl<P: Plan> ToAll<P> {
             clock.line(me, writer)
         } else {
             clock.fragment(me, writer, self.plan.slot(step), lap())
+        }
+    }
+
+    /// This process is about to take the fragment of the rank at `index` in its first step: it expects those of the ranks after it
+    /// that have posted theirs.
+    #[inline(never)]
+    fn expect<R: Region>(&self, region: &R, me: &Member, clock: &Clock, step: u64, index: u32) {
+        for peer in line::after(me, index, |next| self.plan.order().peer(me.rank(), me.size(), next)) {
+            if self.plan.takes(step, peer) && line::is_there(region, me, peer, clock.operation()) {
+                let place = self.place(me, clock, step, peer, || laps::of(region, me, clock.operation(), peer));
+                region.expect(self.plan.piece(place, peer).part(0, line::EXPECTED.min(self.plan.expected(peer))));
+            }
         }
     }
 
@@ -411,6 +433,9 @@ impl<P: Plan> Engine for ToAll<P> {
                 let taken = unsafe { self.plan.take(region, origin, step, peer) };
                 taken.map_err(|_| PollError::Unreadable { peer })?;
                 continue;
+            }
+            if P::EXPECTS && !self.received && peer != me.rank() && !self.in_line(me, step, peer) && region.expects() {
+                self.expect(region, me, clock, step, index);
             }
             let place = self.place(me, clock, step, peer, || laps::of(region, me, clock.operation(), peer));
             // SAFETY: S3, received, and reused only after our `acked` or `done`, which come later; the data is as the

@@ -190,6 +190,24 @@ pub(crate) fn expect<R: Region>(
     }
 }
 
+/// Fragments that are expected while one is taken, and the most bytes of each.
+const FRAGMENTS: usize = 2;
+pub(crate) const EXPECTED: u64 = 2048;
+
+/// The ranks after the one at `index`, in the order of `peer`, whose fragments are expected; not this process.
+#[inline(always)]
+pub(crate) fn after(me: &Member, index: u32, peer: impl Fn(u32) -> Rank) -> impl Iterator<Item = Rank> {
+    let (own, size) = (me.rank(), me.size());
+    (index + 1..size).take(FRAGMENTS).map(peer).filter(move |rank| *rank != own)
+}
+
+/// Has `peer` posted its line of `operation`? What depends on it are hints alone.
+#[inline(always)]
+pub(crate) fn is_there<R: Region>(region: &R, me: &Member, peer: Rank, operation: u64) -> bool {
+    // pairs with: post
+    region.flag(me.layout().line(peer, operation)).load_acquire().is(operation)
+}
+
 /// Posts this process's line of `operation`, which must be [free](Member::line_free). The first `inline` bytes of the
 /// message travel in the line; the caller has gathered them in `body`.
 #[inline(always)]

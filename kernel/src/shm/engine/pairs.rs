@@ -372,6 +372,15 @@ impl Pairs {
         }
         Ok(None)
     }
+
+    /// The block of a pair in the fragment of step 0 at `place`, after its header.
+    #[inline]
+    pub(crate) fn piece(&self, place: Extent, pair: Pair) -> Extent {
+        match &self.lengths {
+            Lengths::Unknown { short: Some(short), .. } => short.pieces(short.theirs).of(place, pair),
+            _ => self.pieces().of(place, pair),
+        }
+    }
 }
 
 /// Number of rounds until each of `size` processes has met each other.

@@ -141,6 +141,11 @@ impl<'a> Blockwise<'a> {
     ) -> Result<(), PollError> {
         let Some(loan) = loans.of(region, me, clock.operation(), peer) else { return Ok(()) };
         let lent = Lent { lender: peer, loan, from };
+        if matches!(self.receive, Receive::From(..)) {
+            // All take their blocks from the root at once, the ranks after it in turn.
+            let turn = if me.rank() > peer { me.rank() - peer } else { me.rank() + me.size() - peer } - 1;
+            region.await_turn(loan, turn, self.incoming(peer, |data| data.len()));
+        }
         // SAFETY: S3, received; the lender writes its memory only after our `acked`; the data is as the constructor was
         // promised.
         match self.incoming(peer, |data| unsafe { fetch(region, &lent, data, Part::first(data.len())) }) {
@@ -148,6 +153,20 @@ impl<'a> Blockwise<'a> {
             Err(unreadable) => loans.refuse(region, me, clock.operation(), peer, unreadable)?,
         }
         Ok(())
+    }
+
+    /// This process is about to take the block that lies in the slot of the rank at `index`, beside those for others: it expects
+    /// the blocks of the ranks after it that have posted theirs.
+    #[inline(never)]
+    fn expect<R: Region>(&self, region: &R, me: &Member, clock: &Clock, index: u32) {
+        for peer in line::after(me, index, |next| Order::OwnFirst.peer(me.rank(), me.size(), next)) {
+            if self.takes(0, peer) && line::is_there(region, me, peer, clock.operation()) {
+                let (pair, lap) =
+                    (Pair { writer: peer, reader: me.rank() }, laps::of(region, me, clock.operation(), peer));
+                let piece = self.pairs.piece(self.place(me, clock, 0, pair, || lap), pair);
+                region.expect(piece.part(0, line::EXPECTED.min(self.incoming(peer, |data| data.len()))));
+            }
+        }
     }
 
     /// Does this process look in step 0 at what `peer` lends?
@@ -329,6 +348,9 @@ impl Engine for Blockwise<'_> {
                 // Taken in step 0.
                 *taking = Taking::taken(index);
                 continue;
+            }
+            if partner.is_none() && self.pairs.in_slot(step, peer) && region.expects() {
+                self.expect(region, me, clock, index);
             }
             let mut offset = self.pairs.known_offset();
             if offset.is_none() || step > 0 {

@@ -140,6 +140,8 @@ impl Plan for Reduce<'_> {
         if self.first == self.highest { Order::Falling } else { Order::Rising }
     }
 
+    const EXPECTS: bool = true;
+
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
         // SAFETY: the caller's promise.
         unsafe { put(region, place, &self.operand.send, self.cut.part(self.operand.bytes(), step)) }

@@ -97,6 +97,13 @@ impl Plan for ReduceScatter<'_> {
         Order::of(&self.op)
     }
 
+    const EXPECTS: bool = true;
+
+    #[inline(always)]
+    fn piece(&self, place: Extent, peer: Rank) -> Extent {
+        self.shares.pieces.of(place, Pair { writer: peer, reader: self.me })
+    }
+
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
         let piece = self.shares.piece(step);
         for reader in self.shares.readers(self.me, self.size, &self.op, step) {
