@@ -1,5 +1,6 @@
 /*
- * overlap: the time of nonblocking collectives that are waited for at once, beside the blocking ones; and how much of it a computation
+ * overlap: the time of nonblocking collectives that are waited for at once, and of persistent ones that are started and waited for,
+ * beside the blocking ones; and how much of it a computation
  * of the same length hides: 100 (1 - (time of both - time of the computation) / time of the collective), without tests of the
  * request during the computation, and with 16. The computation is a fixed number of steps: what a test takes is not hidden (OSU's
  * benchmarks take it off, too).
@@ -7,6 +8,13 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#if defined OPEN_MPI && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define INIT(name) MPIX_##name##_init
+#else
+#define INIT(name) MPI_##name##_init
+#endif
 
 enum { MOST = 1 << 20, TESTS = 16 };
 
@@ -30,6 +38,17 @@ static int nonblocking(int what, int bytes, MPI_Request *request) {
     case 2: return MPI_Iallreduce(sent, got, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, request);
     case 3: return MPI_Iallgather(sent, bytes, MPI_BYTE, got, bytes, MPI_BYTE, MPI_COMM_WORLD, request);
     default: return MPI_Ialltoall(sent, bytes, MPI_BYTE, got, bytes, MPI_BYTE, MPI_COMM_WORLD, request);
+    }
+}
+
+static int persistent(int what, int bytes, MPI_Request *request) {
+    MPI_Comm world = MPI_COMM_WORLD;
+    switch (what) {
+    case 0: return INIT(Barrier)(world, MPI_INFO_NULL, request);
+    case 1: return INIT(Bcast)(sent, bytes, MPI_BYTE, 0, world, MPI_INFO_NULL, request);
+    case 2: return INIT(Allreduce)(sent, got, bytes / 8, MPI_DOUBLE, MPI_SUM, world, MPI_INFO_NULL, request);
+    case 3: return INIT(Allgather)(sent, bytes, MPI_BYTE, got, bytes, MPI_BYTE, world, MPI_INFO_NULL, request);
+    default: return INIT(Alltoall)(sent, bytes, MPI_BYTE, got, bytes, MPI_BYTE, world, MPI_INFO_NULL, request);
     }
 }
 
@@ -64,22 +83,32 @@ static void compute(double seconds, int tests, MPI_Request *request) {
 
 static int ascending(const void *a, const void *b) { return *(double *)a < *(double *)b ? -1 : *(double *)a > *(double *)b; }
 
-/* The median over rounds of the slowest rank's time, in µs. kind 0: blocking; 1: nonblocking, waited for; 2: with a computation. */
-static double time_of(int kind, int what, int bytes, double seconds, int tests) {
+enum kind { BLOCKING, WAITED_FOR, WITH_WORK, STARTED };
+
+/* The median over rounds of the slowest rank's time, in µs. */
+static double time_of(enum kind kind, int what, int bytes, double seconds, int tests) {
     double *times = malloc(sizeof *times * rounds);
+    MPI_Request made;
+    if (kind == STARTED) persistent(what, bytes, &made);
     for (int i = -rounds / 10 - 1; i < rounds; i++) {
         MPI_Request request;
         PMPI_Barrier(MPI_COMM_WORLD);
         double begin = MPI_Wtime(), mine, slowest;
-        if (kind == 0) blocking(what, bytes);
-        if (kind > 0) nonblocking(what, bytes, &request);
-        if (kind == 2) compute(seconds, tests, &request);
-        if (kind > 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+        switch (kind) {
+        case BLOCKING: blocking(what, bytes); break;
+        case STARTED: MPI_Start(&made), MPI_Wait(&made, MPI_STATUS_IGNORE); break;
+        case WAITED_FOR:
+        case WITH_WORK:
+            nonblocking(what, bytes, &request);
+            if (kind == WITH_WORK) compute(seconds, tests, &request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
         mine = MPI_Wtime() - begin;
         PMPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         if (i >= 0) times[i] = 1e6 * slowest;
     }
     qsort(times, rounds, sizeof *times, ascending);
+    if (kind == STARTED) MPI_Request_free(&made);
     double median = times[rounds / 2];
     free(times);
     return median;
@@ -100,15 +129,17 @@ int main(int argc, char **argv) {
     sent = calloc(size, MOST), got = calloc(size, MOST);
     MPI_Barrier(MPI_COMM_WORLD);
     calibrate();
-    if (!rank) printf("%-10s %8s %10s %12s %10s %10s\n", "", "bytes", "blocking", "nonblocking", "hidden %", "with tests");
+    if (!rank)
+        printf("%-10s %8s %10s %12s %10s %10s %10s\n", "", "bytes", "blocking", "nonblocking", "persistent", "hidden %", "with tests");
     for (int what = 0; what < 5; what++)
         for (int length = 0; length < (what ? 4 : 1); length++) {
             int bytes = what ? lengths[length] : 0;
-            double block = time_of(0, what, bytes, 0, 0), pure = time_of(1, what, bytes, 0, 0), seconds = pure / 1e6;
-            double without = time_of(2, what, bytes, seconds, 0), with = time_of(2, what, bytes, seconds, TESTS);
+            double block = time_of(BLOCKING, what, bytes, 0, 0), pure = time_of(WAITED_FOR, what, bytes, 0, 0), seconds = pure / 1e6;
+            double started = time_of(STARTED, what, bytes, 0, 0);
+            double without = time_of(WITH_WORK, what, bytes, seconds, 0), with = time_of(WITH_WORK, what, bytes, seconds, TESTS);
             if (!rank)
-                printf("%-10s %8d %10.2f %12.2f %10.0f %10.0f\n", names[what], bytes, block, pure, hidden(pure, without, pure),
-                       hidden(pure, with, pure));
+                printf("%-10s %8d %10.2f %12.2f %10.2f %10.0f %10.0f\n", names[what], bytes, block, pure, started,
+                       hidden(pure, without, pure), hidden(pure, with, pure));
         }
     free(sent), free(got);
     MPI_Finalize();
