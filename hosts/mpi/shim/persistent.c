@@ -4,8 +4,8 @@
  * Ranks may start persistent collectives in any order, since MPI matches them when they are made (MPI 4.1, section 6.13). So each has
  * memory of its own, as a communicator has. For the program it is a persistent request of the MPI's that never starts, a receive
  * from itself: a handle that is valid wherever one may stand, also in Fortran. (For Intel MPI one from MPI_PROC_NULL is complete
- * before it starts.) Each start is a nonblocking collective (requests.c), and the functions below put its request in the handle's
- * place. Where there is no persistent collective they pass on what they get.
+ * before it starts.) Each start begins a nonblocking collective (requests.c). MPI_Wait and MPI_Test wait for it directly; for functions of several
+ * requests it gets a request of the MPI's, which the functions below put in the handle's place. Where there is no persistent collective they pass on what they get.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,7 +14,9 @@
 
 struct persistent {
     struct persistent *next;    /* in its bucket */
-    MPI_Request handle, active; /* the program's; that of what was started: MPI_REQUEST_NULL if nothing was, or it is complete */
+    MPI_Request handle;    /* the program's */
+    struct request *begun; /* what was started; null: nothing, or it is complete, or the MPI has a request of it: */
+    MPI_Request active;    /* or MPI_REQUEST_NULL */
     struct shim_comm channel;
     struct shim_call call;
     /* What the call points to. */
@@ -118,6 +120,8 @@ enum shim_route shim_persist(struct shim_call of, MPI_Request *request) {
     return ROUTE_TAKEN;
 }
 
+static bool is_active(const struct persistent *p) { return p->begun || p->active != MPI_REQUEST_NULL; }
+
 /* What is active must not be freed or started. */
 static int refused(const struct persistent *p) {
     PMPI_Comm_call_errhandler(p->call.comm, MPI_ERR_REQUEST);
@@ -129,7 +133,7 @@ SHIM_EXPORT(request_free, "Request_free", (MPI_Request *request), (request)) {
     function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_Request_free");
     struct persistent *p = is_none() || !request ? NULL : find(*request);
     if (!p) return underlying(request);
-    if (p->active != MPI_REQUEST_NULL) return refused(p);
+    if (is_active(p)) return refused(p);
     pthread_mutex_lock(&lock);
     struct persistent **at = bucket(p->handle);
     while (*at != p) at = &(*at)->next;
@@ -142,7 +146,7 @@ SHIM_EXPORT(request_free, "Request_free", (MPI_Request *request), (request)) {
 
 /* ---- Starting --------------------------------------------------------------------------------------------------- */
 
-static int start(struct persistent *p) { return p->active != MPI_REQUEST_NULL ? refused(p) : shim_start(p->call, &p->active); }
+static int start(struct persistent *p) { return is_active(p) ? refused(p) : shim_begin(p->call, &p->begun); }
 
 SHIM_EXPORT(start, "Start", (MPI_Request *request), (request)) {
     typedef int function(MPI_Request *);
@@ -166,6 +170,23 @@ SHIM_EXPORT(startall, "Startall", (int count, MPI_Request *requests), (count, re
 
 /* ---- Completing ------------------------------------------------------------------------------------------------- */
 
+static int end(struct persistent *p, MPI_Status *status) {
+    struct request *begun = p->begun;
+    p->begun = NULL;
+    return shim_end(begun, status);
+}
+
+/* Has the MPI make a request of what was started; where it can't, that is waited for. */
+static void tell(struct persistent *p) {
+    if (!p->begun) return;
+    if (shim_tell(p->begun, &p->active)) {
+        p->begun = NULL;
+        return;
+    }
+    while (!shim_is_complete(p->begun)) {}
+    end(p, MPI_STATUS_IGNORE);
+}
+
 /* The requests of a call, with those of what was started in the places of their handles. */
 struct exchanged {
     MPI_Request few[16], *all;
@@ -175,7 +196,8 @@ struct exchanged {
 static bool exchange(struct exchanged *e, int count, const MPI_Request *theirs) {
     e->all = NULL;
     for (int i = 0; theirs && i < count; i++) {
-        const struct persistent *p = find(theirs[i]);
+        struct persistent *p = find(theirs[i]);
+        if (p) tell(p);
         if (!p || p->active == MPI_REQUEST_NULL) continue;
         if (!e->all) {
             e->all = count <= 16 ? e->few : malloc(sizeof *e->all * (size_t)count);
@@ -197,22 +219,38 @@ static void change_back(struct exchanged *e, int count, MPI_Request *theirs) {
     if (e->all != e->few) free(e->all);
 }
 
-/* Defines a function that completes or tests some of `count` `requests`. */
-#define COMPLETES(lower, Name, count, parameters, names)                                                               \
+/* What a request stands for that was started, and of which the MPI has no request; or null. */
+static struct persistent *begun(const MPI_Request *request) {
+    struct persistent *p = request ? find(*request) : NULL;
+    return p && p->begun ? p : NULL;
+}
+
+/* Defines a function that completes or tests some of `count` `requests`; of one, `directly` does it with what has begun. */
+#define COMPLETES(lower, Name, count, parameters, names) COMPLETES_ONE(lower, Name, count, parameters, names, )
+#define COMPLETES_ONE(lower, Name, count, parameters, names, directly)                                                 \
     SHIM_EXPORT(lower, Name, parameters, names) {                                                                      \
         typedef int function parameters;                                                                               \
         function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" Name);                                     \
         struct exchanged e;                                                                                            \
         MPI_Request *theirs = requests;                                                                                \
-        if (is_none() || !exchange(&e, count, theirs)) return underlying names;                                        \
+        if (is_none()) return underlying names;                                                                        \
+        directly;                                                                                                      \
+        if (!exchange(&e, count, theirs)) return underlying names;                                                     \
         requests = e.all;                                                                                              \
         int code = underlying names;                                                                                   \
         change_back(&e, count, theirs);                                                                                \
         return code;                                                                                                   \
     }
 
-COMPLETES(wait, "Wait", 1, (MPI_Request *requests, void *status), (requests, status))
-COMPLETES(test, "Test", 1, (MPI_Request *requests, int *flag, void *status), (requests, flag, status))
+COMPLETES_ONE(wait, "Wait", 1, (MPI_Request *requests, void *status), (requests, status), {
+    struct persistent *p = begun(requests);
+    while (p && !shim_is_complete(p->begun)) {}
+    if (p) return end(p, status);
+})
+COMPLETES_ONE(test, "Test", 1, (MPI_Request *requests, int *flag, void *status), (requests, flag, status), {
+    struct persistent *p = begun(requests);
+    if (p && flag) return (*flag = shim_is_complete(p->begun)) ? end(p, status) : MPI_SUCCESS;
+})
 COMPLETES(waitany, "Waitany", count, (int count, MPI_Request *requests, int *index, void *status), (count, requests, index, status))
 COMPLETES(testany, "Testany", count, (int count, MPI_Request *requests, int *index, int *flag, void *status),
           (count, requests, index, flag, status))
@@ -227,7 +265,8 @@ COMPLETES(cancel, "Cancel", 1, (MPI_Request *requests), (requests))
 /* MPICH's does not move ours (requests.c). */
 SHIM_EXPORT(request_get_status, "Request_get_status", (shim_handle request, int *flag, void *status), (request, flag, status)) {
     typedef int function(shim_handle, int *, void *);
-    const struct persistent *p = is_none() ? NULL : find((MPI_Request)request);
+    struct persistent *p = is_none() ? NULL : find((MPI_Request)request);
+    if (p) tell(p);
     if (p && p->active != MPI_REQUEST_NULL) request = (shim_handle)p->active;
     shim_move_requests();
     return ((function *)SHIM_ONCE(shim_function, "PMPI_Request_get_status"))(request, flag, status);

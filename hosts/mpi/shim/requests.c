@@ -9,6 +9,9 @@
  *
  * A request leaves the list when its collective is complete; then the MPI is told. What was received is unpacked when the
  * MPI asks for the status, in the thread of the program that waits or tests.
+ *
+ * A persistent collective has a handle of its own (persistent.c), so the MPI need not know of what it starts: MPI_Wait and MPI_Test wait
+ * for that directly, and a generalized request is made only for functions of several requests.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -22,7 +25,8 @@
 /* A collective that was started, until both are done with it: the list, and the MPI. */
 struct request {
     struct request *next, *told; /* in the list; among those of which the MPI is to be told */
-    bool listed, known;          /* is it in the list, and does the MPI know its request? changed under the lock */
+    bool listed, known;          /* is it in the list, and does the MPI, or a persistent collective, know it? changed under the lock */
+    bool told_of;                /* has the MPI a request of it? changed under the lock */
     unisono_request *ours;       /* null once it is complete, and freed */
     MPI_Request handle;
     bool complete; /* the MPI is told, or is being told */
@@ -82,7 +86,8 @@ static int advance(void) {
         bool is = is_done(r);
         if (is && !r->complete) {
             __atomic_store_n(&r->complete, true, __ATOMIC_RELEASE);
-            r->told = done, done = r;
+            if (r->told_of) r->told = done, done = r;
+            else completed++;
         }
         if (!is || r->ours) {
             at = &r->next;
@@ -219,10 +224,10 @@ static bool start_watch(void) {
 
 static bool hear(void) {
     int (*add)(int (*)(void)) = shim_symbol("opal_progress_register");
+    crowded = unisono_mpi_crowded(shim_local_ranks());
     if (add) return add(advance) == 0;
     start_polled = shim_symbol("PMPIX_Grequest_start");
     if (!start_polled) start_polled = shim_symbol("MPIX_Grequest_start"); /* in its libmpi_abi */
-    crowded = unisono_mpi_crowded(shim_local_ranks());
     return start_polled && start_watch();
 }
 
@@ -283,39 +288,93 @@ static int start(struct request *r) {
     return call(c);
 }
 
-int shim_start(struct shim_call of, MPI_Request *request) {
-    struct request *r = calloc(1, sizeof *r);
-    if (r) r->call = of, r->call.request = &r->ours, r->lease = of.on->lease;
-    if (!r || make(r) != MPI_SUCCESS) {
-        /* The other ranks must not wait for this one. */
-        unisono_report_death(of.on->comm, (uint32_t)of.on->rank);
-        free(r);
-        return shim_raise(of.comm, SHIM_NUMBER(of.form, of.collective), UNISONO_ERR_MEMORY);
-    }
-    r->known = true;
-    MPI_Request handle = r->handle;
+/* Starts it, and lists it if it is not complete at once. Returns the error; then only `release` is left to do. */
+static int launch(struct request *r) {
     int error = start(r);
     count(&r->call, error);
-    if (error) { /* the MPI frees it */
-        free_types(r);
-        PMPI_Grequest_complete(handle);
-        PMPI_Request_free(&handle);
-        return shim_raise(of.comm, SHIM_NUMBER(of.form, of.collective), error);
-    }
+    if (error) return free_types(r), error;
     /* The lists of a persistent call are its own. */
     bool uses_memory = r->call.send.staged || r->call.receive.staged;
-    if (of.form == FORM_NONBLOCKING) uses_memory |= of.collective == REDUCE_SCATTER || of.send.listed || of.receive.listed;
+    if (r->call.form == FORM_NONBLOCKING)
+        uses_memory |= r->call.collective == REDUCE_SCATTER || r->call.send.listed || r->call.receive.listed;
     if (uses_memory) shim_take_memory(r->kept);
-    *request = handle;
     if (is_done(r) && !r->ours) {
         r->complete = true;
-        PMPI_Grequest_complete(handle);
-        return MPI_SUCCESS;
+        return UNISONO_OK;
     }
     pthread_mutex_lock(&lock);
     r->listed = true, r->next = pending;
     __atomic_store_n(&pending, r, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
     pthread_cond_signal(&some);
+    return UNISONO_OK;
+}
+
+static struct request *new_request(struct shim_call of) {
+    struct request *r = calloc(1, sizeof *r);
+    if (r) r->call = of, r->call.request = &r->ours, r->lease = of.on->lease, r->known = true;
+    return r;
+}
+
+/* There is no memory for a request: the other ranks must not wait for this one. */
+static int fail(struct shim_call of, struct request *r) {
+    unisono_report_death(of.on->comm, (uint32_t)of.on->rank);
+    free(r);
+    return shim_raise(of.comm, SHIM_NUMBER(of.form, of.collective), UNISONO_ERR_MEMORY);
+}
+
+int shim_start(struct shim_call of, MPI_Request *request) {
+    struct request *r = new_request(of);
+    if (!r || make(r) != MPI_SUCCESS) return fail(of, r);
+    r->told_of = true;
+    MPI_Request handle = r->handle;
+    int error = launch(r);
+    if (error) { /* the MPI frees it */
+        PMPI_Grequest_complete(handle);
+        PMPI_Request_free(&handle);
+        return shim_raise(of.comm, SHIM_NUMBER(of.form, of.collective), error);
+    }
+    *request = handle;
+    /* What is not listed nobody else completes, nor frees. */
+    if (!r->listed && r->complete) PMPI_Grequest_complete(handle);
     return MPI_SUCCESS;
+}
+
+/* ---- What a persistent collective has started ---------------------------------------------------------------------- */
+
+int shim_begin(struct shim_call of, struct request **begun) {
+    struct request *r = new_request(of);
+    if (!r) return fail(of, r);
+    int error = launch(r);
+    if (error) {
+        release(r);
+        return shim_raise(of.comm, SHIM_NUMBER(of.form, of.collective), error);
+    }
+    *begun = r;
+    return MPI_SUCCESS;
+}
+
+bool shim_is_complete(struct request *r) {
+    MPI_Status none;
+    if (!__atomic_load_n(&r->complete, __ATOMIC_ACQUIRE)) poll_one(r, &none);
+    return __atomic_load_n(&r->complete, __ATOMIC_ACQUIRE);
+}
+
+int shim_end(struct request *r, MPI_Status *status) {
+    MPI_Status none;
+    int code = query(r, status == MPI_STATUS_IGNORE ? &none : status);
+    release(r);
+    return code;
+}
+
+bool shim_tell(struct request *r, MPI_Request *request) {
+    if (make(r) != MPI_SUCCESS) return false;
+    pthread_mutex_lock(&lock);
+    bool complete = r->complete;
+    r->told_of = true;
+    pthread_mutex_unlock(&lock);
+    *request = r->handle;
+    /* Else whoever completes it tells the MPI. */
+    if (complete) PMPI_Grequest_complete(r->handle);
+    return true;
 }

@@ -544,6 +544,19 @@ enum shim_route {
 bool shim_may_start(void);
 /* Starts a call, and writes the MPI's request to `request`. As MPI_Ibcast, it returns MPI_SUCCESS, or the error that it has raised. */
 int shim_start(struct shim_call call, MPI_Request *request);
+
+/* The same of a persistent collective, without a request of the MPI's. Then it must be ended when it is complete, or told. */
+struct request;
+int shim_begin(struct shim_call call, struct request **begun);
+
+/* Moves it, and everything else. Is it complete? */
+bool shim_is_complete(struct request *r);
+
+/* Ends what is complete: its status, and MPI's code. */
+int shim_end(struct request *r, MPI_Status *status);
+
+/* Makes a request of the MPI's for what has begun, which the MPI ends. False: it can't. */
+bool shim_tell(struct request *r, MPI_Request *request);
 /* Copies a side's counts and displacements into memory that the caller frees. False: no memory. MPI says that the program keeps them
  * until the request is complete, or freed; MPIs copy them, and mpi4py relies on that. */
 bool shim_keep_lists(struct shim_side *side, void **copies);
