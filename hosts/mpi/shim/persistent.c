@@ -4,8 +4,9 @@
  * Ranks may start persistent collectives in any order, since MPI matches them when they are made (MPI 4.1, section 6.13). So each has
  * memory of its own, as a communicator has. For the program it is a persistent request of the MPI's that never starts, a receive
  * from itself: a handle that is valid wherever one may stand, also in Fortran. (For Intel MPI one from MPI_PROC_NULL is complete
- * before it starts.) Each start begins a nonblocking collective (requests.c). MPI_Wait and MPI_Test wait for it directly; for functions of several
- * requests it gets a request of the MPI's, which the functions below put in the handle's place. Where there is no persistent collective they pass on what they get.
+ * before it starts.) Each start begins a nonblocking collective (requests.c). MPI_Wait and MPI_Test wait for it directly; for
+ * functions of several requests it gets a request of the MPI's, which the functions below put in the handle's place. Where there is
+ * no persistent collective they pass on what they get.
  */
 #include <pthread.h>
 #include <stdlib.h>

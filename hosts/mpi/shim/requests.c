@@ -10,8 +10,8 @@
  * A request leaves the list when its collective is complete; then the MPI is told. What was received is unpacked when the
  * MPI asks for the status, in the thread of the program that waits or tests.
  *
- * A persistent collective has a handle of its own (persistent.c), so the MPI need not know of what it starts: MPI_Wait and MPI_Test wait
- * for that directly, and a generalized request is made only for functions of several requests.
+ * A persistent collective has a handle of its own (persistent.c), so the MPI need not know of what it starts: MPI_Wait and
+ * MPI_Test wait for that directly, and a generalized request is made only for functions of several requests.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -288,8 +288,9 @@ static int start(struct request *r) {
     return call(c);
 }
 
-/* Starts it, and lists it if it is not complete at once. Returns the error; then only `release` is left to do. */
-static int launch(struct request *r) {
+/* Starts it, and lists it if it is not complete `at_once`: then another thread may complete it. Returns the error; then only `release`
+ * is left to do. */
+static int launch(struct request *r, bool *at_once) {
     int error = start(r);
     count(&r->call, error);
     if (error) return free_types(r), error;
@@ -298,7 +299,8 @@ static int launch(struct request *r) {
     if (r->call.form == FORM_NONBLOCKING)
         uses_memory |= r->call.collective == REDUCE_SCATTER || r->call.send.listed || r->call.receive.listed;
     if (uses_memory) shim_take_memory(r->kept);
-    if (is_done(r) && !r->ours) {
+    *at_once = is_done(r) && !r->ours;
+    if (*at_once) {
         r->complete = true;
         return UNISONO_OK;
     }
@@ -328,15 +330,15 @@ int shim_start(struct shim_call of, MPI_Request *request) {
     if (!r || make(r) != MPI_SUCCESS) return fail(of, r);
     r->told_of = true;
     MPI_Request handle = r->handle;
-    int error = launch(r);
+    bool at_once;
+    int error = launch(r, &at_once);
     if (error) { /* the MPI frees it */
         PMPI_Grequest_complete(handle);
         PMPI_Request_free(&handle);
         return shim_raise(of.comm, SHIM_NUMBER(of.form, of.collective), error);
     }
     *request = handle;
-    /* What is not listed nobody else completes, nor frees. */
-    if (!r->listed && r->complete) PMPI_Grequest_complete(handle);
+    if (at_once) PMPI_Grequest_complete(handle);
     return MPI_SUCCESS;
 }
 
@@ -345,7 +347,8 @@ int shim_start(struct shim_call of, MPI_Request *request) {
 int shim_begin(struct shim_call of, struct request **begun) {
     struct request *r = new_request(of);
     if (!r) return fail(of, r);
-    int error = launch(r);
+    bool at_once;
+    int error = launch(r, &at_once);
     if (error) {
         release(r);
         return shim_raise(of.comm, SHIM_NUMBER(of.form, of.collective), error);
