@@ -135,18 +135,27 @@ static void free_types(struct request *r) {
     r->type_count = 0;
 }
 
-/* The communicator's error handler is called once, or that of MPI_COMM_WORLD if it was freed. */
-static int query(void *extra, MPI_Status *status) {
-    struct request *r = extra;
+/* Unpacks what was received. The communicator's error handler is called once, or that of MPI_COMM_WORLD if it was freed. */
+static int conclude(struct request *r) {
     if (r->unpacks && !r->error && !transfer(r->call.receive, LOAD_ALL, false)) r->error = UNISONO_ERR_OTHER;
     r->unpacks = false;
     free_types(r);
     if (r->error && !r->code)
         r->code = shim_raise(r->call.comm, SHIM_NUMBER(r->call.form, r->call.collective), r->error);
+    return r->code;
+}
+
+/* That of a collective says nothing. */
+static void describe(MPI_Status *status) {
     PMPI_Status_set_elements(status, MPI_BYTE, 0);
     PMPI_Status_set_cancelled(status, false);
     status->MPI_SOURCE = status->MPI_TAG = MPI_UNDEFINED;
-    return r->code;
+}
+
+static int query(void *extra, MPI_Status *status) {
+    int code = conclude(extra);
+    describe(status);
+    return code;
 }
 
 /* MPICH does not expect calls of the MPI here. */
@@ -364,8 +373,8 @@ bool shim_is_complete(struct request *r) {
 }
 
 int shim_end(struct request *r, MPI_Status *status) {
-    MPI_Status none;
-    int code = query(r, status == MPI_STATUS_IGNORE ? &none : status);
+    int code = conclude(r);
+    if (status != MPI_STATUS_IGNORE) describe(status);
     release(r);
     return code;
 }

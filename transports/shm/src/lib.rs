@@ -41,7 +41,9 @@ pub unsafe trait Lenders: Sync {
     fn borrows(&self) -> bool;
 
     /// [`Region::await_turn`].
-    fn await_turn(&self, loan: Loan, turn: u32, bytes: u64);
+    fn await_turn(&self, loan: Loan, turn: u32, bytes: u64) {
+        let _ = (loan, turn, bytes);
+    }
 
     /// Where the `len` bytes from `from` on of what `lender` lends lie in this process; `None` if they are not mapped here.
     /// They stay mapped, and readable, as long as the segment is used.
