@@ -72,8 +72,8 @@ algorithms! {
 algorithms! {
     /// Algorithms of allreduce.
     AllreduceAlgorithm {
-        /// Posted lines if the operand fits one; slices if it is long enough that sharing the folds pays, else exchange. Among more
-        /// than sixteen ranks that have a core each: doubling up to 1 KiB, else groups.
+        /// Posted lines if the operand fits one; slices if it is long enough that sharing the folds pays, else exchange. Among
+        /// sixteen ranks and more that have a core each doubling up to 1 KiB, among sixteen beyond a line; among more else groups.
         #[default]
         Auto = "auto",
         /// [`crate::shm::allreduce::posted`].
@@ -143,7 +143,7 @@ algorithms! {
 algorithms! {
     /// Algorithms of alltoall.
     AlltoallAlgorithm {
-        /// Among thirty-two or more ranks with a core each groups for short blocks; else exchange.
+        /// Among sixteen or more ranks with a core each groups for short blocks; else exchange.
         #[default]
         Auto = "auto",
         /// [`crate::shm::alltoall::pairwise`]: a block of each pair of ranks.

@@ -24,6 +24,7 @@ enum { RANKS = 256, ROUNDS = 200, PAGE = 4096, HUGE_PAGE = 2 << 20 };
 static struct {
     _Alignas(64) atomic_uint arrived;
     _Alignas(64) atomic_uint released;
+    atomic_int failed;
     _Alignas(64) pid_t pid;
     char *blocks;
     double us[RANKS];
@@ -39,8 +40,10 @@ static double now(void) {
 static void barrier(void) {
     barriers++;
     if (atomic_fetch_add(&shared->arrived, 1) + 1 == ranks * barriers) atomic_store(&shared->released, barriers);
-    for (int spins = 0; atomic_load(&shared->released) < barriers; spins++)
+    for (int spins = 0; atomic_load(&shared->released) < barriers; spins++) {
+        if (atomic_load(&shared->failed)) exit(1);
         if (spins > 10000) sched_yield();
+    }
 }
 
 static int compare(const void *a, const void *b) {
@@ -85,6 +88,7 @@ int main(int argc, char **argv) {
                 struct iovec to = {memory, bytes}, from = {shared->blocks + me * bytes, bytes};
                 if (process_vm_readv(shared->pid, &to, 1, &from, 1, 0) != (ssize_t)bytes || memory[bytes / 2] != 1) {
                     perror("process_vm_readv");
+                    atomic_store(&shared->failed, 1);
                     exit(1);
                 }
                 shared->us[me] = now() - begin;

@@ -526,6 +526,31 @@ mod tests {
     }
 
     #[test]
+    fn a_scatters_root_says_which_gap_its_readers_keep() {
+        let memory = vec![7u8; 400];
+        let peers = || (0..4).map(|_| Arc::new(Peer::new(std::process::id(), None))).collect();
+        let gaps = |crowded, kind| {
+            let lenders = Lenders::new(peers(), None, LendFrom::bytes(100), crowded, None);
+            let lend = |_| {
+                let loan = lenders.lend(Buf::of(&memory), kind).expect("long enough");
+                let mut byte = [0u8];
+                lenders.await_turn(loan, 1, 1);
+                // SAFETY: the array is ours.
+                unsafe { lenders.read(0, loan, 399, Buf::of_mut(&mut byte)) }.expect("this process's memory");
+                assert_eq!(byte, [7]);
+                lenders.answered(true);
+                turns::gap(loan.way, ADDRESS).expect("an address")
+            };
+            let mut gaps: Vec<u64> = (0..20).map(lend).collect();
+            gaps.dedup();
+            gaps
+        };
+        assert_eq!(gaps(false, Kind::Scatter).len(), 4, "each is tried");
+        assert_eq!(gaps(true, Kind::Scatter), [0], "who waits takes another one's time");
+        assert_eq!(gaps(false, Kind::Alltoall), [0], "readers begin with different lenders");
+    }
+
+    #[test]
     fn what_is_refused_is_lent_more_rarely() {
         let lenders = lenders(vec![], 100);
         let memory = vec![0u8; 100];

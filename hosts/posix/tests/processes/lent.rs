@@ -82,8 +82,8 @@ fn scatter(comm: &mut Intracomm, round: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ranks that wait by spinning, as where each has a core: readers of a scatter's blocks begin in turn. One more period of loans
-/// than a trial has, for each root.
+/// Ranks that wait by spinning, as where each has a core: readers of a scatter's blocks begin in turn. Each root lends more often
+/// than a trial of gaps takes.
 pub(super) fn in_turn() -> Result<(), Failure> {
     let spin = Waiting::Spin;
     let options = Options { lend_from: Some(LendFrom::bytes(BYTES / 2)), spin, ..Options::default() };
