@@ -1,6 +1,6 @@
 //! Checks arguments from C: addresses, bytes, one block per rank.
 
-use crate::heap::reserved;
+use crate::forms::Numbers;
 use core::ffi::c_void;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
@@ -83,9 +83,10 @@ pub(crate) unsafe fn vary<'a>(
     unsafe { Blocks::vary(memory, counts, displacements, Datatype::Contiguous { bytes: element }) }
 }
 
-/// An empty list with room for `len` items, for the duration of this call. Refused if memory is short.
-pub(crate) fn scratch<T>(len: usize) -> Result<Vec<T>, Refusal> {
-    reserved(len).ok_or(Refusal::not(Argument::List, Condition::Memory))
+/// Room for `len` numbers. Refused if memory is short.
+#[inline(always)]
+pub(crate) fn reserve(numbers: &mut Numbers, len: usize) -> Result<(), Refusal> {
+    numbers.try_reserve_exact(len).map_err(|_| Refusal::not(Argument::List, Condition::Memory))
 }
 
 /// An item for each rank: counts, displacements or types.

@@ -8,16 +8,21 @@ use crate::comm::{Claim, Handle};
 use crate::error::answer;
 use core::cell::OnceCell;
 use core::ffi::c_int;
+use smallvec::SmallVec;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
 use unisono_kernel::data::blocks::Block;
 use unisono_kernel::error::Refusal;
 
-/// Lists that a call needs and C does not pass; they live as long as the call or its request.
-#[derive(Debug, Default)]
+/// Numbers for each rank. Those of few ranks lie in place: no memory is asked for in a call.
+pub(crate) type Numbers = SmallVec<[u64; 32]>;
+
+/// Lists that a call needs and C does not pass, empty at first. They live as long as the call or its request, and are written
+/// where they lie: a longer copy of what was just written would wait for it.
+#[derive(Debug)]
 pub(crate) struct Lists<'a> {
-    pub(crate) displacements: OnceCell<Vec<u64>>,
-    pub(crate) blocks: OnceCell<Vec<Block<'a>>>,
+    pub(crate) numbers: &'a mut Numbers,
+    pub(crate) blocks: &'a OnceCell<Vec<Block<'a>>>,
 }
 
 /// Runs the blocking form of one collective. It is inlined, so that each function contains only its own machines.
@@ -28,8 +33,8 @@ pub(crate) struct Lists<'a> {
 #[inline(always)]
 pub(crate) unsafe fn blocking<'a>(
     comm: *mut Handle,
-    lists: &'a Lists<'a>,
-    make: impl FnOnce(&Member, &'a Lists<'a>) -> Result<Call<'a>, Refusal>,
+    lists: Lists<'a>,
+    make: impl FnOnce(&Member, Lists<'a>) -> Result<Call<'a>, Refusal>,
 ) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
@@ -59,8 +64,10 @@ macro_rules! forms {
             pub unsafe extern "C-unwind" fn $blocking(comm: *mut $crate::comm::Handle, $($name: $kind),*) -> core::ffi::c_int {
                 // SAFETY: the caller's promise.
                 let make = |me: &_, lists| unsafe { $make(me, lists, $($name),*) };
+                let (mut numbers, blocks) = Default::default();
+                let lists = $crate::forms::Lists { numbers: &mut numbers, blocks: &blocks };
                 // SAFETY: the caller's promise.
-                unsafe { $crate::forms::blocking(comm, &$crate::forms::Lists::default(), make) }
+                unsafe { $crate::forms::blocking(comm, lists, make) }
             }
 
             #[doc = concat!("[`", stringify!($blocking), "`], nonblocking.")]

@@ -65,14 +65,14 @@ forms! {
 
 /// Has no arguments, and is `unsafe` only because the macro calls all of them alike.
 #[inline(always)]
-unsafe fn barrier<'a>(_: &Member, _: &Lists<'a>) -> Built<'a> {
+unsafe fn barrier<'a>(_: &Member, _: Lists<'a>) -> Built<'a> {
     Ok(Call::Barrier { algorithm: BarrierAlgorithm::Auto })
 }
 
 /// # Safety
 /// See the [module](self), for this and all functions below.
 #[inline(always)]
-unsafe fn bcast<'a>(_: &Member, _: &Lists<'a>, buffer: *mut c_void, bytes: u64, root: u32) -> Built<'a> {
+unsafe fn bcast<'a>(_: &Member, _: Lists<'a>, buffer: *mut c_void, bytes: u64, root: u32) -> Built<'a> {
     // SAFETY: the caller's promise.
     Ok(Call::Bcast { data: unsafe { data(buffer, bytes) }?, root, algorithm: BcastAlgorithm::Auto })
 }
@@ -92,7 +92,7 @@ unsafe fn own<'a>(me: &Member, root: u32, address: *const c_void, bytes: u64) ->
 #[inline(always)]
 unsafe fn gather<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     bytes: u64,
@@ -110,7 +110,7 @@ unsafe fn gather<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn gatherv<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     bytes: u64,
     receive: *mut c_void,
@@ -129,7 +129,7 @@ unsafe fn gatherv<'a>(
 #[inline(always)]
 unsafe fn scatter<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     bytes: u64,
@@ -147,7 +147,7 @@ unsafe fn scatter<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn scatterv<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     counts: *const u64,
     displacements: *const u64,
@@ -164,13 +164,7 @@ unsafe fn scatterv<'a>(
 }
 
 #[inline(always)]
-unsafe fn allgather<'a>(
-    me: &Member,
-    _: &Lists<'a>,
-    send: *const c_void,
-    receive: *mut c_void,
-    bytes: u64,
-) -> Built<'a> {
+unsafe fn allgather<'a>(me: &Member, _: Lists<'a>, send: *const c_void, receive: *mut c_void, bytes: u64) -> Built<'a> {
     // SAFETY: the caller's promise.
     let send = unsafe { data_or_in_place(send, bytes) }?;
     // SAFETY: the caller's promise.
@@ -180,7 +174,7 @@ unsafe fn allgather<'a>(
 #[inline(always)]
 unsafe fn allgatherv<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     bytes: u64,
     receive: *mut c_void,
@@ -195,7 +189,7 @@ unsafe fn allgatherv<'a>(
 }
 
 #[inline(always)]
-unsafe fn alltoall<'a>(me: &Member, _: &Lists<'a>, send: *const c_void, receive: *mut c_void, bytes: u64) -> Built<'a> {
+unsafe fn alltoall<'a>(me: &Member, _: Lists<'a>, send: *const c_void, receive: *mut c_void, bytes: u64) -> Built<'a> {
     // SAFETY: the caller's promise.
     let blocks = |at| unsafe { equal(at, me.size(), bytes, 1) };
     let send = if is_in_place(send) { None } else { Some(blocks(send)?) };
@@ -206,7 +200,7 @@ unsafe fn alltoall<'a>(me: &Member, _: &Lists<'a>, send: *const c_void, receive:
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn alltoallv<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     send_counts: *const u64,
     send_displacements: *const u64,

@@ -6,8 +6,8 @@
 //! predefined operation's number, or points to a struct whose function may be called with its context during the call,
 //! and returns normally.
 
-use crate::arguments::{data, equal, is_in_place, list, scratch, vary};
-use crate::forms::{Lists, forms};
+use crate::arguments::{data, equal, is_in_place, list, reserve, vary};
+use crate::forms::{Lists, Numbers, forms};
 use crate::operation::{COp, operation};
 use core::ffi::{c_int, c_void};
 use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm, ScanAlgorithm};
@@ -49,7 +49,7 @@ forms! {
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn reduce<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
@@ -72,7 +72,7 @@ unsafe fn reduce<'a>(
 #[inline(always)]
 unsafe fn allreduce<'a>(
     _: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
@@ -87,7 +87,7 @@ unsafe fn allreduce<'a>(
 #[inline(always)]
 unsafe fn scan<'a>(
     _: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
@@ -102,7 +102,7 @@ unsafe fn scan<'a>(
 #[inline(always)]
 unsafe fn exscan<'a>(
     _: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
@@ -117,7 +117,7 @@ unsafe fn exscan<'a>(
 #[inline(always)]
 unsafe fn reduce_scatter<'a>(
     me: &Member,
-    lists: &'a Lists<'a>,
+    lists: Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     counts: *const u64,
@@ -128,8 +128,7 @@ unsafe fn reduce_scatter<'a>(
     let op = unsafe { operation(datatype, op) }?;
     // SAFETY: the caller's promise.
     let counts = unsafe { list(counts, me.size()) }?;
-    let starts = consecutive(counts)?;
-    let displacements = lists.displacements.get_or_init(|| starts);
+    let displacements = consecutive(counts, lists.numbers)?;
     let from = if is_in_place(send) { receive } else { send };
     // SAFETY: the caller's promise.
     let send = unsafe { vary(from, counts, displacements, op.element()) }?;
@@ -141,7 +140,7 @@ unsafe fn reduce_scatter<'a>(
 #[inline(always)]
 unsafe fn reduce_scatter_block<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     receive: *mut c_void,
     count: u64,
@@ -188,8 +187,8 @@ unsafe fn operands<'a>(
 }
 
 /// The displacements of blocks of `counts` elements, one after the other.
-fn consecutive(counts: &[u64]) -> Result<Vec<u64>, Refusal> {
-    let mut displacements = scratch(counts.len())?;
+fn consecutive<'a>(counts: &[u64], displacements: &'a mut Numbers) -> Result<&'a [u64], Refusal> {
+    reserve(displacements, counts.len())?;
     let mut end = 0_u64;
     for &count in counts {
         displacements.push(end);

@@ -9,9 +9,10 @@
 
 use crate::comm::{Claim, Embedded, Handle};
 use crate::error::{Failure, answer};
-use crate::forms::Lists;
+use crate::forms::{Lists, Numbers};
 use crate::heap::allocate;
 use crate::progress::{self, List};
+use core::cell::OnceCell;
 use core::ffi::c_int;
 use core::ptr::null_mut;
 use std::collections::VecDeque;
@@ -20,6 +21,7 @@ use unisono_kernel::call::Call;
 use unisono_kernel::call::any::Any;
 use unisono_kernel::call::in_flight::{InFlight, Storage};
 use unisono_kernel::comm::{Communicator, Member};
+use unisono_kernel::data::blocks::Block;
 use unisono_kernel::error::{Error, Refusal};
 use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::region::{Counter, Word};
@@ -28,7 +30,8 @@ use unisono_kernel::region::{Counter, Word};
 #[derive(Debug)]
 pub struct Request {
     comm: *const Handle,
-    lists: Lists<'static>,
+    numbers: Numbers,
+    blocks: OnceCell<Vec<Block<'static>>>,
     /// `None` until the arguments are checked.
     machine: Option<Any<'static>>,
     persistent: bool,
@@ -187,7 +190,7 @@ pub(crate) unsafe fn create(
     comm: *mut Handle,
     request: *mut *mut Request,
     persistent: bool,
-    make: impl FnOnce(&Member, &'static Lists<'static>) -> Result<Call<'static>, Refusal>,
+    make: impl FnOnce(&Member, Lists<'static>) -> Result<Call<'static>, Refusal>,
 ) -> c_int {
     answer((|| {
         // SAFETY: the caller's promise.
@@ -199,12 +202,12 @@ pub(crate) unsafe fn create(
         let mut claim = Claim::new(handle)?;
         let state = claim.state();
         state.in_flight.storage_mut().0.try_reserve(state.requests + 1).map_err(|_| Failure::Memory)?;
-        let (lists, done) = (Lists::default(), Word::zero());
-        let own = allocate(Request { comm, lists, machine: None, persistent, active: false, done })?;
+        let (numbers, blocks, done) = (Numbers::new(), OnceCell::new(), Word::zero());
+        let own = allocate(Request { comm, numbers, blocks, machine: None, persistent, active: false, done })?;
         state.requests += 1;
         let before = state.in_flight.unstarted();
         // SAFETY: allocated above. The lists in it keep their address until the request, and its machine, is freed.
-        let lists = unsafe { &(*own).lists };
+        let lists = unsafe { Lists { numbers: &mut (*own).numbers, blocks: &(*own).blocks } };
         let machine = state.communicator.build(before, |me| make(me, lists)?.build(me));
         let started = machine.and_then(|machine| {
             // SAFETY: as above; nothing else has its address yet.

@@ -4,9 +4,9 @@
 //! Safety of all functions: as in [`moves`](crate::moves), for the bytes that the elements' types describe. A type is
 //! null, or comes from [`datatype`](crate::datatype) and is not freed during the call.
 
-use crate::arguments::{is_in_place, list, memory, scratch};
+use crate::arguments::{is_in_place, list, memory, reserve};
 use crate::datatype::{Type, resolve};
-use crate::forms::{Lists, forms};
+use crate::forms::{Lists, Numbers, forms};
 use core::ffi::c_void;
 use unisono_kernel::algorithm::{AlltoallAlgorithm, BcastAlgorithm, MoveAlgorithm};
 use unisono_kernel::call::Call;
@@ -14,7 +14,7 @@ use unisono_kernel::comm::Member;
 use unisono_kernel::data::blocks::{Block, Blocks};
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype};
-use unisono_kernel::error::Refusal;
+use unisono_kernel::error::{Argument, Condition, Refusal};
 
 /// `count` elements of a type, at `address`: one block, or one for each rank.
 #[derive(Clone, Copy)]
@@ -122,7 +122,7 @@ forms! {
 /// See the [module](self), for this and all functions below.
 unsafe fn bcast<'a>(
     _: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     buffer: *mut c_void,
     count: u64,
     datatype: *const Type,
@@ -136,7 +136,7 @@ unsafe fn bcast<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn gather<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
@@ -157,7 +157,7 @@ unsafe fn gather<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn scatter<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
@@ -178,7 +178,7 @@ unsafe fn scatter<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn allgather<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
@@ -196,7 +196,7 @@ unsafe fn allgather<'a>(
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn alltoall<'a>(
     me: &Member,
-    _: &Lists<'a>,
+    _: Lists<'a>,
     send: *const c_void,
     send_count: u64,
     send_type: *const Type,
@@ -221,35 +221,89 @@ struct Side {
     datatypes: *const *const Type,
 }
 
+/// A [`Side`], described: the memory that its blocks lie in, and the lists for it.
+struct Described<'a> {
+    memory: Buf,
+    /// In bytes, where no type has holes. Else each block has a description of its own.
+    displacements: Option<&'a [u64]>,
+}
+
 impl Side {
-    /// Appends the block of each rank to `blocks`; returns the memory that the blocks lie in.
+    /// Appends the length of each rank's block in bytes to `lengths`, if no type has holes; else the block to `blocks`.
     ///
     /// # Safety
     /// See the [module](self).
-    unsafe fn describe<'a>(self, ranks: u32, blocks: &mut Vec<Block<'a>>) -> Result<Buf, Refusal> {
+    unsafe fn describe<'a>(
+        self,
+        ranks: u32,
+        lengths: &mut Numbers,
+        blocks: &mut Vec<Block<'a>>,
+    ) -> Result<Described<'a>, Refusal> {
         // SAFETY: the caller's promise.
         let counts = unsafe { list(self.counts, ranks) }?;
         // SAFETY: the caller's promise.
         let displacements = unsafe { list(self.displacements, ranks) }?;
         // SAFETY: the caller's promise.
         let datatypes = unsafe { list(self.datatypes, ranks) }?;
+        let mut dense = true;
+        for &datatype in datatypes {
+            // SAFETY: the caller's promise.
+            dense &= unsafe { resolve(datatype) }?.is_dense();
+        }
+        if !dense {
+            blocks.try_reserve(ranks as usize).map_err(|_| Refusal::not(Argument::List, Condition::Memory))?;
+        }
         let mut end = 0_u64;
         for ((&count, &displacement), &datatype) in counts.iter().zip(displacements).zip(datatypes) {
             // SAFETY: the caller's promise.
             let datatype = unsafe { resolve(datatype) }?;
+            let length = reach(count, datatype);
             // The displacement of an empty block is ignored.
             let displacement = if count > 0 { displacement } else { 0 };
-            end = end.max(displacement.saturating_add(reach(count, datatype)));
-            blocks.push(Block { displacement, count, datatype });
+            end = end.max(displacement.saturating_add(length));
+            if dense {
+                lengths.push(length);
+            } else {
+                blocks.push(Block { displacement, count, datatype });
+            }
         }
-        memory(self.address, end)
+        Ok(Described { memory: memory(self.address, end)?, displacements: dense.then_some(displacements) })
+    }
+}
+
+impl<'a> Described<'a> {
+    /// The blocks of `ranks` ranks, whose descriptions are the first of `lengths` or of `blocks`; those are taken from there.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    unsafe fn blocks(
+        self,
+        ranks: u32,
+        lengths: &mut &'a [u64],
+        blocks: &mut &'a [Block<'a>],
+    ) -> Result<Blocks<'a>, Refusal> {
+        let ranks = ranks as usize;
+        match self.displacements {
+            Some(displacements) => {
+                let (own, rest) = lengths.split_at(ranks);
+                *lengths = rest;
+                // SAFETY: the caller's promise.
+                unsafe { Blocks::vary(self.memory, own, displacements, Datatype::BYTE) }
+            }
+            None => {
+                let (own, rest) = blocks.split_at(ranks);
+                *blocks = rest;
+                // SAFETY: the caller's promise.
+                unsafe { Blocks::each(self.memory, own) }
+            }
+        }
     }
 }
 
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn alltoallw<'a>(
     me: &Member,
-    lists: &'a Lists<'a>,
+    lists: Lists<'a>,
     send: *const c_void,
     send_counts: *const u64,
     send_displacements: *const u64,
@@ -261,15 +315,15 @@ unsafe fn alltoallw<'a>(
 ) -> Built<'a> {
     let sent = Side { address: send, counts: send_counts, displacements: send_displacements, datatypes: send_types };
     let received = Side { address: receive, counts, displacements, datatypes };
-    let mut blocks = scratch(2 * me.size() as usize)?;
+    let mut blocks = Vec::new();
+    reserve(lists.numbers, 2 * me.size() as usize)?;
     // SAFETY: the caller's promise.
-    let from = if is_in_place(send) { None } else { Some(unsafe { sent.describe(me.size(), &mut blocks) }?) };
-    let first = blocks.len();
+    let mut describe = |side: Side| unsafe { side.describe(me.size(), lists.numbers, &mut blocks) };
+    let from = if is_in_place(send) { None } else { Some(describe(sent)?) };
+    let to = describe(received)?;
+    let (mut lengths, mut blocks) = (&lists.numbers[..], &lists.blocks.get_or_init(|| blocks)[..]);
     // SAFETY: the caller's promise.
-    let to = unsafe { received.describe(me.size(), &mut blocks) }?;
-    let (mine, theirs) = lists.blocks.get_or_init(|| blocks).split_at(first);
-    // SAFETY: the caller's promise.
-    let send = from.map(|memory| unsafe { Blocks::each(memory, mine) }).transpose()?;
-    // SAFETY: the caller's promise.
-    Ok(Call::Alltoallv { send, receive: unsafe { Blocks::each(to, theirs) }? })
+    let mut cut = |side: Described<'a>| unsafe { side.blocks(me.size(), &mut lengths, &mut blocks) };
+    let send = from.map(&mut cut).transpose()?;
+    Ok(Call::Alltoallv { send, receive: cut(to)? })
 }

@@ -76,6 +76,16 @@ impl Datatype<'_> {
         }
     }
 
+    /// Do any number of elements lie in memory as they are packed, without holes?
+    #[inline]
+    pub const fn is_dense(&self) -> bool {
+        match *self {
+            Self::Contiguous { .. } => true,
+            Self::Vector { blocks, block, stride } => blocks <= 1 || block == stride,
+            Self::Indexed { .. } | Self::Struct { .. } => false,
+        }
+    }
+
     /// Bytes from one element's start to the next one's, holes included; `None` if that is beyond 2⁶⁴.
     pub fn extent(&self) -> Option<u64> {
         match *self {
@@ -112,11 +122,7 @@ enum Shape<'a> {
 impl<'a> Shape<'a> {
     #[inline]
     const fn of(datatype: Datatype<'a>, size: u64, extent: u64) -> Self {
-        match datatype {
-            Datatype::Contiguous { .. } => Self::Dense,
-            Datatype::Vector { blocks, block, stride } if blocks <= 1 || block == stride => Self::Dense,
-            _ => Self::Blocks { size, extent, datatype },
-        }
+        if datatype.is_dense() { Self::Dense } else { Self::Blocks { size, extent, datatype } }
     }
 }
 

@@ -65,6 +65,11 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// The message length, in bytes, that this process's line announces.
     fn announced(&self) -> u64;
 
+    /// Bytes of the longest message that this process posts or takes.
+    fn longest(&self) -> u64 {
+        self.announced()
+    }
+
     /// The message length, in bytes, that `peer`'s line must announce.
     fn expected(&self, _peer: Rank) -> u64 {
         self.announced()
@@ -368,6 +373,51 @@ impl<P: Plan> Engine for ToAll<P> {
             clock.publish(region, me, step);
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn all_in_lines(&self, me: &Member) -> bool {
+        match self.medium {
+            Medium::Lines => true,
+            Medium::Queues => false,
+            Medium::Either => self.plan.longest() <= LINE_PAYLOAD.min(self.medium.room(me)),
+        }
+    }
+
+    #[inline(always)]
+    fn post_line<R: Region>(&mut self, region: &R, me: &mut Member, clock: &Clock) -> Result<(), WaitSet> {
+        if self.plan.posts(0).is_none() {
+            return Ok(());
+        }
+        me.line_free(region, clock.operation())?;
+        me.uses_slot(0);
+        // SAFETY: R10 (checked as S2), the line is free. The data is as the plan's constructor was promised.
+        unsafe { self.plan.fill(region, clock.line(me, me.rank()), 0) };
+        let heading = Heading { kind: self.plan.kind(), bytes: self.plan.announced() };
+        clock.post_line(region, me, heading, None);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn take_lines<R: Region>(&mut self, region: &R, me: &Member, clock: &Clock, index: &mut u32) -> Result<bool, Halt> {
+        let (first, order, size) = (*index, self.plan.order(), me.size());
+        while *index < size {
+            let peer = order.peer(me.rank(), size, *index);
+            if self.plan.takes(0, peer) {
+                if peer != me.rank() {
+                    self.receive(region, me, clock, peer)?;
+                    line::expect(region, me, clock.operation(), *index, *index == first, |next| {
+                        order.peer(me.rank(), size, next)
+                    });
+                }
+                let place = clock.line(me, peer);
+                // SAFETY: S3, received, and reused only after our `done`; the data is as the plan's constructor was promised.
+                let taken = unsafe { self.plan.take(region, Origin::Segment(place), 0, peer) };
+                taken.map_err(|_| PollError::Unreadable { peer })?;
+            }
+            *index += 1;
+        }
+        Ok(true)
     }
 
     #[inline]

@@ -238,6 +238,53 @@ impl Engine for Blockwise<'_> {
         self.borrowed = 0;
     }
 
+    #[inline(always)]
+    fn all_in_lines(&self, me: &Member) -> bool {
+        self.pairs.in_line(me.rank()) && self.pairs.steps() == 1
+    }
+
+    #[inline(always)]
+    fn post_line<R: Region>(&mut self, region: &R, me: &mut Member, clock: &Clock) -> Result<(), WaitSet> {
+        let Some(blocks) = &self.send else { return Ok(()) };
+        if me.size() == 1 {
+            return Ok(());
+        }
+        me.line_free(region, clock.operation())?;
+        me.uses_slot(0);
+        // SAFETY: R10 (checked as S2), the line is free. The data is as the constructor was promised.
+        unsafe { self.pairs.put(region, clock.line(me, me.rank()), 0, blocks, None) };
+        clock.post_line(region, me, Heading { kind: self.kind, bytes: self.pairs.announced() }, None);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn take_lines<R: Region>(&mut self, region: &R, me: &Member, clock: &Clock, index: &mut u32) -> Result<bool, Halt> {
+        let (rank, size) = (me.rank(), me.size());
+        while *index < size {
+            let peer = match self.receive {
+                Receive::Each(_) => Order::OwnFirst.peer(rank, size, *index),
+                Receive::From(root, Some(_)) => root,
+                Receive::From(_, None) => break,
+            };
+            if peer != rank {
+                let announced = line::receive_head(region, me, peer, clock.operation(), self.kind)?;
+                self.pairs.received(peer, announced)?;
+                if self.pairs.in_slot(0, peer) {
+                    return Ok(false);
+                }
+                let place = clock.line(me, peer);
+                // SAFETY: S3, received, and reused only after our `done`; the data is as the constructor was promised.
+                self.incoming(peer, |data| unsafe { self.pairs.get(region, place, 0, peer, data) })?;
+            } else if let Some(blocks) = &self.send {
+                let own = blocks.block(peer);
+                // SAFETY: both are this process's data, as the constructor was promised; in place they are the same.
+                self.incoming(peer, |data| unsafe { copy_private(&own, data, Part::first(data.len())) });
+            }
+            *index = if matches!(self.receive, Receive::Each(_)) { *index + 1 } else { size };
+        }
+        Ok(true)
+    }
+
     #[inline]
     fn borrowers(&self) -> Borrowers {
         Borrowers::Others

@@ -12,7 +12,7 @@
 //! share one fragment clock. The fragment of step k lies in the slot of clock `base + k` of a queue, which may be
 //! written when all ranks have taken the slot's last fragment. The line announces step 0: its head names the
 //! collective and the length. Where all messages fit into lines, the lines take the place of the slots: there is one
-//! step, and no queue is used.
+//! step, and no queue is used. A process whose own messages all fit goes through a shorter loop, [`Steps::in_lines`].
 //!
 //! A process that [lends](super::loans) its message posts no fragments, unless a reader wants them, and waits at the
 //! operation's end until all have taken what they need.
@@ -206,6 +206,22 @@ pub trait Engine: Clone + Eq + Hash {
         loans: &mut Loans,
     ) -> Result<(), WaitSet>;
 
+    /// Are all messages that this process sends or takes in lines, as far as it knows?
+    fn all_in_lines(&self, me: &Member) -> bool;
+
+    /// Where [they are](Self::all_in_lines): posts this process's line, if others take its message.
+    ///
+    /// # Errors
+    /// The line is not free yet: what to wait for.
+    fn post_line<R: Region>(&mut self, region: &R, me: &mut Member, clock: &Clock) -> Result<(), WaitSet>;
+
+    /// There too: takes the messages from others' lines, in its order, from the rank at `index` on. `false`: the line of the
+    /// rank at `index` has come, and its message is elsewhere.
+    ///
+    /// # Errors
+    /// As [`Self::take`]; the line of the rank at `index` has not come.
+    fn take_lines<R: Region>(&mut self, region: &R, me: &Member, clock: &Clock, index: &mut u32) -> Result<bool, Halt>;
+
     /// Which ranks read what this process lends.
     fn borrowers(&self) -> Borrowers;
 
@@ -252,6 +268,8 @@ pub struct Steps<E> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     Enter,
+    /// Its line is posted. The messages of the ranks below this index, in the order in which it takes them, are taken from lines.
+    Lines(u32),
     Publish,
     Take(Taking),
     /// All is taken here. What others still want is posted, and they may read what this process has lent.
@@ -349,26 +367,54 @@ impl<E: Engine> Steps<E> {
     }
 }
 
-impl<E: Engine> Operation for Steps<E> {
-    #[inline(always)]
-    fn start(&mut self, me: &mut Member) {
-        let span = self.clock.span;
-        self.clock =
-            Clock { operation: me.begin(self.engine.kind()), base: me.take_clock(span.advance, span.bytes), span };
-        (self.posted, self.step, self.state, self.loans) = (0, 0, State::Enter, Loans::NONE);
-        self.engine.restart();
+impl<E: Engine> Steps<E> {
+    /// An operation whose messages this process sends and expects in lines alone: it posts its line, and then takes those
+    /// of others. Where one of them has written its message elsewhere, it goes on [there](Self::in_queues).
+    #[inline(never)]
+    fn in_lines<R: Region>(&mut self, region: &R, me: &mut Member, begun: Option<u32>) -> Result<Poll, PollError> {
+        let Clock { operation, base, span: Span { advance, .. } } = self.clock;
+        let mut index = match begun {
+            Some(index) => index,
+            None => {
+                if let Err(wait) = self.engine.post_line(region, me, &self.clock) {
+                    return Ok(Poll::Wait(wait));
+                }
+                if advance > 0 && !self.engine.takes_any() {
+                    me.acknowledge(region, base + advance);
+                }
+                self.engine.enter(region);
+                0
+            }
+        };
+        match self.engine.take_lines(region, me, &self.clock, &mut index) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.posted = 1;
+                self.state = State::Take(Taking { index, received: true, ..Taking::default() });
+                return self.in_queues(region, me);
+            }
+            Err(halt) => {
+                self.state = State::Lines(index);
+                return halt.into();
+            }
+        }
+        if advance > 0 && self.engine.takes_any() {
+            me.acknowledge(region, base + advance);
+        }
+        self.engine.last();
+        me.finish(region, operation);
+        self.state = State::Done;
+        Ok(Poll::Done)
     }
 
-    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
+    /// An operation with queues, from its beginning or from within its first step on.
+    fn in_queues<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         let Clock { operation, base, span: Span { advance, .. } } = self.clock;
-        let queues = advance > 0;
         loop {
             match self.state {
                 State::Enter => {
-                    if queues {
-                        me.choose_lap(region, operation, base);
-                    }
-                    if queues && !self.engine.takes_any() {
+                    me.choose_lap(region, operation, base);
+                    if !self.engine.takes_any() {
                         // This process takes nothing: it acknowledges all at once, so that no rank waits for it.
                         me.acknowledge(region, base + advance);
                     }
@@ -376,11 +422,11 @@ impl<E: Engine> Operation for Steps<E> {
                     self.state = State::Publish;
                 }
                 State::Publish if self.step == self.engine.steps() => {
-                    if queues && self.engine.takes_any() {
+                    if self.engine.takes_any() {
                         me.acknowledge(region, base + advance);
                     }
                     self.engine.last();
-                    if queues && (self.loans.lends() || self.posted < self.engine.steps()) {
+                    if self.loans.lends() || self.posted < self.engine.steps() {
                         self.state = State::Return;
                         continue;
                     }
@@ -397,17 +443,17 @@ impl<E: Engine> Operation for Steps<E> {
                     let taken = self.engine.take(region, me, &self.clock, self.step, &mut taking, &mut self.loans);
                     if let Err(halt) = taken {
                         self.state = State::Take(taking);
-                        if queues && self.loans.lends() {
+                        if self.loans.lends() {
                             return self.blocked(region, me, halt);
                         }
                         return halt.into();
                     }
-                    if queues && self.step == 0 && self.engine.takes_any() {
+                    if self.step == 0 && self.engine.takes_any() {
                         self.loans.accept(region, me, operation, !taking.any);
                     }
                     self.step = self.engine.next(self.step).min(self.engine.steps());
                     let first = self.engine.slot(self.step) == self.step;
-                    if queues && self.engine.takes_any() && self.step < self.engine.steps() && first {
+                    if self.engine.takes_any() && self.step < self.engine.steps() && first {
                         me.acknowledge(region, base + self.step);
                     }
                     self.state = State::Publish;
@@ -419,8 +465,28 @@ impl<E: Engine> Operation for Steps<E> {
                     me.finish(region, operation);
                     self.state = State::Done;
                 }
-                State::Done => return over(operation),
+                State::Lines(_) | State::Done => return over(operation),
             }
+        }
+    }
+}
+
+impl<E: Engine> Operation for Steps<E> {
+    #[inline(always)]
+    fn start(&mut self, me: &mut Member) {
+        let span = self.clock.span;
+        self.clock =
+            Clock { operation: me.begin(self.engine.kind()), base: me.take_clock(span.advance, span.bytes), span };
+        (self.posted, self.step, self.state, self.loans) = (0, 0, State::Enter, Loans::NONE);
+        self.engine.restart();
+    }
+
+    #[inline(always)]
+    fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
+        match self.state {
+            State::Enter if self.engine.all_in_lines(me) => self.in_lines(region, me, None),
+            State::Lines(index) => self.in_lines(region, me, Some(index)),
+            _ => self.in_queues(region, me),
         }
     }
 }

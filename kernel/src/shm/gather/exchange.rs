@@ -157,6 +157,10 @@ impl Plan for Gather<'_> {
         self.own.len()
     }
 
+    fn longest(&self) -> u64 {
+        longest(self.own.len(), self.receive.as_ref())
+    }
+
     fn expected(&self, peer: Rank) -> u64 {
         match &self.receive {
             Some(blocks) => blocks.bytes(peer),
