@@ -207,7 +207,9 @@ pub(crate) unsafe fn create(
         state.requests += 1;
         let before = state.in_flight.unstarted();
         // SAFETY: allocated above. The lists in it keep their address until the request, and its machine, is freed.
-        let lists = unsafe { Lists { numbers: &mut (*own).numbers, blocks: &(*own).blocks } };
+        let numbers = unsafe { &mut (*own).numbers };
+        // SAFETY: as above.
+        let lists = Lists { numbers, blocks: unsafe { &(*own).blocks } };
         let machine = state.communicator.build(before, |me| make(me, lists)?.build(me));
         let started = machine.and_then(|machine| {
             // SAFETY: as above; nothing else has its address yet.
