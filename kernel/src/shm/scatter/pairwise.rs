@@ -24,12 +24,14 @@ use crate::shm::engine::pairwise::{Pairwise, Receive};
 #[inline(always)]
 pub fn scatter<'a>(
     me: &Member,
-    send: Option<Blocks<'a>>,
+    mut send: Option<Blocks<'a>>,
     receive: Option<Data<'a>>,
     root: Rank,
 ) -> Result<Pairwise<'a>, Refusal> {
     let bytes = check(me, send.as_ref(), receive.as_ref(), root)?;
-    let send = at_root(me, send, root);
+    if me.rank() != root {
+        send = None;
+    }
     Pairwise::equal(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
 }
 
@@ -40,22 +42,15 @@ pub fn scatter<'a>(
 #[inline(always)]
 pub fn scatterv<'a>(
     me: &Member,
-    send: Option<Blocks<'a>>,
+    mut send: Option<Blocks<'a>>,
     receive: Option<Data<'a>>,
     root: Rank,
 ) -> Result<Pairwise<'a>, Refusal> {
     let bytes = check(me, send.as_ref(), receive.as_ref(), root)?;
-    let send = at_root(me, send, root);
-    Pairwise::vary(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
-}
-
-/// The blocks, at the root. As a match, since `if` copies them (docs/explanation/decisions.md, 61).
-#[inline(always)]
-fn at_root<'a>(me: &Member, send: Option<Blocks<'a>>, root: Rank) -> Option<Blocks<'a>> {
-    match send {
-        Some(blocks) if me.rank() == root => Some(blocks),
-        _ => None,
+    if me.rank() != root {
+        send = None;
     }
+    Pairwise::vary(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
 }
 
 /// Checks the arguments. Returns the bytes of this rank's block.
