@@ -190,8 +190,9 @@ impl Configuration {
                 if !crowded {
                     command.args(["-bind-to", "core"]);
                 }
-                let shim = crowded.then(|| programs.shim()).transpose()?;
-                if !libraries.is_empty() || crowded {
+                // Unisono's ranks yield by themselves.
+                let shim = (crowded && self.preload.is_none()).then(|| programs.shim()).transpose()?;
+                if !libraries.is_empty() || shim.is_some() {
                     command.args(["-genv", "LD_PRELOAD", &list(shim)]);
                 }
                 command
@@ -274,9 +275,9 @@ mod tests {
         let roomy = "-n 4 -bind-to core -genv LD_PRELOAD F/libunisono_mpich.so F/mpich";
         assert_eq!(words("mpich+unisono", false).unwrap(), roomy);
         assert_eq!(words("mpich-yield", true).unwrap(), "-n 4 -genv LD_PRELOAD F/yield.so F/mpich");
-        let crowded = "-n 4 -genv LD_PRELOAD F/libunisono_mpich.so:F/yield.so F/mpich";
+        let crowded = "-n 4 -genv LD_PRELOAD F/libunisono_mpich.so F/mpich";
         assert_eq!(words("mpich+unisono", true).unwrap(), crowded);
-        let heap = crowded.replace("mpich.so:", "mpich.so:F/libunisono_heap.so:");
+        let heap = crowded.replace("mpich.so", "mpich.so:F/libunisono_heap.so");
         assert_eq!(words("mpich+heap", true).unwrap(), heap);
         assert!(words("unisono", false).unwrap().starts_with("run -n 4 -- "));
         assert!(words("unisono+heap", false).unwrap().starts_with("run -n 4 --heap shared -- "));

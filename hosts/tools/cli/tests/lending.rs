@@ -28,7 +28,7 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     }
     let small = ["doctor", "--collectives", "alltoall", "--bytes", "8K,64K", "--seconds", "0.1", "--ranks", "2"];
     let said = run(&small);
-    for way in ["shared memory", "death of a process", "lent memory", "own blocks", "process_vm_readv"] {
+    for way in ["shared memory", "death of a process", "lent memory", "own blocks", "process_vm_readv", "take turns"] {
         assert_eq!(said.lines().filter(|line| line.contains(way) && line.starts_with(['y', 'n'])).count(), 1, "{said}");
     }
     // The heap's pages, and why they are not the best ones.
@@ -38,7 +38,7 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     assert_eq!(said.lines().filter(|line| line.starts_with("alltoall")).count(), 4, "{said}");
     assert_eq!(std::fs::read_dir(cache.join("unisono")).map(Iterator::count).unwrap_or(0), 0);
     let lines = run(&[&small[..], &["--keep", "--json"]].concat());
-    assert_eq!(lines.lines().filter(|line| line.starts_with("{\"way\":")).count(), 5, "{lines}");
+    assert_eq!(lines.lines().filter(|line| line.starts_with("{\"way\":")).count(), 6, "{lines}");
     assert_eq!(lines.lines().filter(|line| line.starts_with("{\"collective\":\"alltoall\"")).count(), 4, "{lines}");
     let kept =
         std::fs::read_dir(cache.join("unisono")).expect("a folder").next().expect("a file").expect("a file").path();

@@ -97,6 +97,10 @@ pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
         Way::of("lent memory: the other's heap, mapped to be read", heap),
         Way::of("the program's own blocks in that heap", library()),
         Way::of("single copy: process_vm_readv", by_call),
+        Way::of(
+            "ranks that share a core take turns, whoever starts them",
+            turns(read_to_string(SESSIONS).ok().as_deref()),
+        ),
     ];
     let cells = measure(team, args, &mut joined, &mut across, readable)?;
     if team.rank() != 0 {
@@ -265,6 +269,22 @@ fn initial(kind: &str, first: u64) -> Option<bool> {
     Some(std::fs::metadata(format!("/proc/self/ns/{kind}")).ok()?.ino() == first)
 }
 
+/// Whether Linux shares a core among sessions first, and then among the processes of each.
+const SESSIONS: &str = "/proc/sys/kernel/sched_autogroup_enabled";
+
+/// Does a rank that yields give its core to the next rank, even where a launcher makes each rank a session of its own? `sessions`
+/// is what [`SESSIONS`] holds.
+fn turns(sessions: Option<&str>) -> Result<String, String> {
+    match sessions.map(str::trim) {
+        None => Ok("this kernel does not share cores by sessions".to_owned()),
+        Some("0") => Ok("kernel.sched_autogroup_enabled is 0".to_owned()),
+        Some(other) => Err(format!(
+            "kernel.sched_autogroup_enabled is {other}, must be 0: where there are more ranks than cores, those that MPICH's launcher \
+             starts, each a session of its own, wait longer (not in a CPU control group; see docs/howto/mpi.md, Crowded cores)"
+        )),
+    }
+}
+
 /// Is the library there that puts programs' blocks into the heap?
 fn library() -> Result<String, String> {
     let found = run::library().map_err(|failure| failure.to_string())?;
@@ -324,4 +344,16 @@ fn measure(
         });
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_share_a_core_where_the_kernel_says_so() {
+        assert!(turns(None).is_ok() && turns(Some("0\n")).is_ok());
+        let why = turns(Some("1\n")).expect_err("sessions");
+        assert!(why.starts_with("kernel.sched_autogroup_enabled is 1, must be 0: "), "{why}");
+    }
 }
