@@ -12,7 +12,7 @@
 //! share one fragment clock. The fragment of step k lies in the slot of clock `base + k` of a queue, which may be
 //! written when all ranks have taken the slot's last fragment. The line announces step 0: its head names the
 //! collective and the length. Where all messages fit into lines, the lines take the place of the slots: there is one
-//! step, and no queue is used. A process whose own messages all fit goes through a shorter loop, [`Steps::in_lines`].
+//! step, and no queue is used. A process whose own messages all fit goes through a shorter loop, `in_lines`.
 //!
 //! A process that [lends](super::loans) its message posts no fragments, unless a reader wants them, and waits at the
 //! operation's end until all have taken what they need.
