@@ -3,6 +3,7 @@
 //! The choice may use only what is the same on all ranks: bytes, number of ranks, the segment's parameters. `Auto` is
 //! resolved by the communicator's decision table ([`crate::table`]), if it was made with one, else by the rules here.
 
+use crate::collective::Collective;
 use crate::pattern::tree::Tree;
 use crate::region::layout::LINE_PAYLOAD;
 use core::fmt;
@@ -130,13 +131,16 @@ algorithms! {
 algorithms! {
     /// Algorithms of gather, scatter and allgather, with equal blocks or not.
     MoveAlgorithm {
-        /// Exchange.
+        /// Of an allgather among 32 or more ranks with a core each groups for blocks of 49 B to 1 KiB; else exchange.
         #[default]
         Auto = "auto",
         /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::pairwise`], [`crate::shm::allgather::exchange`].
         Exchange = "exchange",
         /// [`crate::shm::papers::gather`], [`crate::shm::papers::scatter`], [`crate::shm::papers::allgather`]: paper P2's.
         Cico = "cico",
+        /// [`crate::shm::allgather::groups`], of an allgather alone: first within groups of ranks, then among groups. Exchange where blocks
+        /// differ in length, the ranks can't be cut into groups, or a slot has no room for a group's blocks.
+        Groups = "groups",
     }
 }
 
@@ -268,6 +272,27 @@ impl AlltoallAlgorithm {
     }
 }
 
+impl MoveAlgorithm {
+    /// The algorithm that runs for blocks of up to `bytes` of `ranks` processes: never [`Self::Auto`]. `crowded`: they share cores.
+    #[inline]
+    #[must_use]
+    pub fn resolve(self, collective: Collective, bytes: impl FnOnce() -> u64, ranks: u32, crowded: bool) -> Self {
+        match self {
+            Self::Auto if ranks < COLLECTED || crowded || collective != Collective::Allgather => Self::Exchange,
+            Self::Auto => match bytes() {
+                bytes if bytes > LINE_REDUCED && bytes <= HANDED_ON => Self::Groups,
+                _ => Self::Exchange,
+            },
+            other => other,
+        }
+    }
+}
+
+/// Fewest processes of an allgather by groups.
+pub(crate) const COLLECTED: u32 = 32;
+/// Up to so many bytes of a block an allgather among [`COLLECTED`] processes or more goes by groups, if it is longer than
+/// [`LINE_REDUCED`]: what fits the first 64 bytes of a line comes from many ranks at a time.
+pub(crate) const HANDED_ON: u64 = 1 << 10;
 /// Fewest processes of a short alltoall by groups, and of an allreduce by doubling whose operands fit no line.
 pub(crate) const RELAYED: u32 = 16;
 /// Up to so many bytes of a block an alltoall among [`RELAYED`] processes or more goes by groups.

@@ -590,6 +590,33 @@ fn alltoalls_by_groups_alone_and_in_mixes() {
     pass(order, ahead(&mixes), mixes.models());
 }
 
+/// In the second step a rank posts its group's blocks, which it has taken in the first. Beside alltoalls by groups, whose second step
+/// has the same shape.
+#[test]
+fn allgathers_by_groups_alone_and_in_mixes() {
+    let grouped = |words| exchange(Collective::GroupedAllgather, words);
+    for (ranks, slots) in [(4, 1), (4, 2), (4, 4), (6, 1), (6, 2), (6, 4)] {
+        let models = [vec![grouped(1); 4], vec![grouped(3), grouped(1), grouped(2)]];
+        let models = models.map(|operations| Program::new(ranks, 1, operations).with_slots(slots));
+        let laps = models.clone().map(Program::with_laps);
+        pass(order, models.into_iter().chain(laps), 4);
+    }
+    let others = [
+        Operation::posted(3),
+        Operation::queue(1, 2),
+        exchange(Collective::Allgather, 1),
+        exchange(Collective::GroupedAlltoall, 1),
+        exchange(Collective::Gatherv, 2),
+        DISSEMINATION,
+    ];
+    let mixes = family(4, 1, others.into_iter().chain([grouped(1), grouped(4)]).collect(), 2);
+    order_all(&mixes);
+    pass(order, ahead(&mixes), mixes.models());
+    for (ranks, slots) in [(4, 2), (6, 2)] {
+        words_are_needed(&Program::new(ranks, 1, vec![grouped(1); 2]).with_slots(slots));
+    }
+}
+
 /// What shows that a process has read, or written over, something too early.
 const EARLY: [&str; 7] = ["S2: ", "S3: ", "overlap", "in no order", "wrong data", "corrupt", "disagreement"];
 

@@ -67,6 +67,7 @@ impl Ran {
             Choice::Bcast(BcastAlgorithm::Groups)
             | Choice::Allreduce(AllreduceAlgorithm::Groups)
             | Choice::Alltoall(AlltoallAlgorithm::Groups)
+            | Choice::Move(MoveAlgorithm::Groups)
             | Choice::Reduce(ReduceAlgorithm::Groups)
             | Choice::Scan(ScanAlgorithm::Groups) => Self::Groups,
             Choice::Bcast(_) => Self::Queue,
@@ -157,6 +158,7 @@ mod tests {
         named(Collective::Allreduce, &["posted", "doubling", "exchange", "slices", "groups"]);
         named(Collective::Reduce, &["tree", "exchange", "slices", "groups"]);
         named(Collective::Scatter, &["exchange", "cico"]);
+        named(Collective::Allgather, &["exchange", "cico", "groups"]);
         named(Collective::Scan, &["doubling", "exchange", "groups"]);
         named(Collective::Exscan, &["doubling", "exchange", "groups"]);
     }

@@ -11,7 +11,7 @@ use crate::shm::papers::allgather::P2Allgather;
 use crate::shm::papers::bcast::P1Bcast;
 use crate::shm::papers::gather::P2Gather;
 use crate::shm::papers::scatter::P2Scatter;
-use crate::shm::{allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan};
+use crate::shm::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan};
 
 /// Makes [`Any`] from a list of machines.
 macro_rules! any {
@@ -78,6 +78,8 @@ any! {
     Tree(reduce::tree::Tree<'a>),
     /// Alltoall by groups.
     GroupedAlltoall(Exchange<alltoall::groups::Grouped<'a>>),
+    /// Allgather by groups.
+    GroupedAllgather(Exchange<allgather::groups::Grouped<'a>>),
     /// Scan and exscan by groups.
     GroupedScan(Exchange<scan::groups::Grouped<'a>>),
     /// Reduce by groups.

@@ -14,7 +14,6 @@ use crate::comm::Member;
 use crate::data::blocks::{Blocks, longest};
 use crate::error::Refusal;
 use crate::machine::Operation;
-use crate::shm::allgather::exchange::allgather;
 use crate::shm::allreduce::groups::Grouped;
 use crate::shm::allreduce::long_doubling;
 use crate::shm::allreduce::slices::Slices;
@@ -29,7 +28,7 @@ use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce::tree::Tree;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
 use crate::shm::scatter::pairwise::{scatter, scatterv};
-use crate::shm::{allreduce, alltoall, bcast, reduce, scan};
+use crate::shm::{allgather, allreduce, alltoall, bcast, reduce, scan};
 use crate::table::Choice;
 
 /// What to do with a call's machine, of whichever type.
@@ -129,7 +128,10 @@ impl<'buf> Call<'buf> {
                     it @ MoveAlgorithm::Cico => {
                         by!(Choice::Move(it), P2Allgather::new(me, send, receive))
                     }
-                    it => by!(Choice::Move(it), allgather(me, send, receive)),
+                    it @ MoveAlgorithm::Groups if allgather::groups::Grouped::applies(me, &receive) => {
+                        by!(Choice::Move(it), allgather::groups::Grouped::new(me, send, receive))
+                    }
+                    _ => by!(Choice::Move(MoveAlgorithm::Exchange), allgather::exchange::allgather(me, send, receive)),
                 }
             }
             Self::Allreduce { send, receive, op, algorithm } => {

@@ -3,9 +3,9 @@
 
 use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
-    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, DOUBLED, FEW, GROUPED, LINE_REDUCED,
-    LISTENED, MoveAlgorithm, PAIR, PASSED_ON, PREFIXED, RELAYED, ROOT_FOLDS, ReduceAlgorithm, SPREAD, ScanAlgorithm,
-    WHOLE,
+    AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, COLLECTED, DOUBLED, FEW, GROUPED,
+    HANDED_ON, LINE_REDUCED, LISTENED, MoveAlgorithm, PAIR, PASSED_ON, PREFIXED, RELAYED, ROOT_FOLDS, ReduceAlgorithm,
+    SPREAD, ScanAlgorithm, WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -83,6 +83,7 @@ const SCAN_DOUBLING: Choice = Choice::Scan(ScanAlgorithm::Doubling);
 const EACH_BELOW: Choice = Choice::Scan(ScanAlgorithm::Exchange);
 const PREFIXES: Choice = Choice::Scan(ScanAlgorithm::Groups);
 const MOVE: Choice = Choice::Move(MoveAlgorithm::Exchange);
+const ROWS: Choice = Choice::Move(MoveAlgorithm::Groups);
 
 /// Any length, any number of processes.
 const ANY: (u64, u64) = (0, u64::MAX);
@@ -141,7 +142,11 @@ pub const BUILT_IN: &[Rule] = &[
     shm(C::Gatherv, MOVE),
     shm(C::Scatter, MOVE),
     shm(C::Scatterv, MOVE),
-    shm(C::Allgather, MOVE),
+    ranks(shm(C::Allgather, MOVE), 1, COLLECTED - 1),
+    Rule { crowded: Some(true), ..ranks(shm(C::Allgather, MOVE), COLLECTED, u32::MAX) },
+    uncrowded(C::Allgather, MOVE, (0, LINE_REDUCED), (COLLECTED, u32::MAX)),
+    uncrowded(C::Allgather, ROWS, (LINE_REDUCED + 1, HANDED_ON), (COLLECTED, u32::MAX)),
+    uncrowded(C::Allgather, MOVE, (HANDED_ON + 1, u64::MAX), (COLLECTED, u32::MAX)),
     ranks(shm(C::Alltoall, EACH_PAIR), 1, RELAYED - 1),
     Rule { crowded: Some(true), ..ranks(shm(C::Alltoall, EACH_PAIR), RELAYED, u32::MAX) },
     uncrowded(C::Alltoall, PASSED, (0, PASSED_ON), (RELAYED, u32::MAX)),

@@ -229,8 +229,7 @@ impl Chooser {
                 let steps = MOVES.iter().position(|one| *one == collective).and_then(|at| choices.moves.get(at));
                 steps.and_then(|steps| steps.at(bytes())).unwrap_or(MoveAlgorithm::Exchange)
             }
-            (MoveAlgorithm::Auto, None) => MoveAlgorithm::Exchange,
-            (named, _) => named,
+            _ => algorithm.resolve(collective, bytes, self.ranks, self.crowded),
         }
     }
 }

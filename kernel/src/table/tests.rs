@@ -97,7 +97,9 @@ fn the_closed_form_is_the_built_in_table() {
             | Collective::Gatherv
             | Collective::Scatter
             | Collective::Scatterv
-            | Collective::Allgather => Choice::Move(MoveAlgorithm::Exchange),
+            | Collective::Allgather => {
+                Choice::Move(MoveAlgorithm::Auto.resolve(ask.collective, || bytes, ranks, crowded))
+            }
             _ => Choice::Exchange,
         };
         assert_eq!(select(&[], &ask).map(|chosen| chosen.plan), Some(closed), "{ask:?}");

@@ -10,6 +10,7 @@ use unisono_kernel::error::Refusal;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::shm::allgather::exchange::allgather;
+use unisono_kernel::shm::allgather::groups;
 use unisono_kernel::shm::allreduce::slices::Slices;
 use unisono_kernel::shm::alltoall::groups::Grouped;
 use unisono_kernel::shm::alltoall::pairwise::{alltoall, alltoallv};
@@ -30,6 +31,8 @@ pub enum Collective {
     Scatter,
     /// Blocks to all.
     Allgather,
+    /// The same by groups, of blocks of so many words as an operation has fragments; not one of [`Self::ALL`], as below.
+    GroupedAllgather,
     /// Blocks from all to all, in place.
     Alltoall,
     /// The same by groups, of blocks of so many words as an operation has fragments; among four ranks, of two groups of two. Not one
@@ -96,7 +99,7 @@ impl Exchange {
             (stride - stride % if stride < 64 { 16 } else { 64 }) / 8
         };
         match (self.collective, self.fragments) {
-            (Collective::GroupedAlltoall, n) => n,
+            (Collective::GroupedAllgather | Collective::GroupedAlltoall, n) => n,
             (Slices, n) => all * piece(all) * n.max(1) - 1,
             (_, 0) => 1,
             // One word more than fits a line, then than fits side by side; longer blocks go pairwise. Where lengths
@@ -157,7 +160,9 @@ impl Exchange {
             Collective::Gatherv if rank == self.root => {
                 (0..p).for_each(|r| (0..len(r)).for_each(|k| receive[r * n + k] = Some(word(r as Rank, k))));
             }
-            Collective::Allgather => (0..n * p).for_each(|k| receive[k] = Some(word((k / n) as Rank, k % n))),
+            Collective::Allgather | Collective::GroupedAllgather => {
+                (0..n * p).for_each(|k| receive[k] = Some(word((k / n) as Rank, k % n)))
+            }
             Collective::Scatterv | Collective::Scatter => {
                 (0..len(me)).for_each(|k| receive[k] = Some(word(self.root, me * n + k)));
             }
@@ -230,6 +235,7 @@ impl Exchange {
             Collective::Scatterv => scatterv(me, Some(vary(memory, &of_each)?), Some(data(behind, own)?), root)?.into(),
             Collective::Scatter => scatter(me, Some(blocks(memory)?), Some(receive), root)?.into(),
             Collective::Allgather => allgather(me, Some(send), blocks(behind)?)?.into(),
+            Collective::GroupedAllgather => groups::Grouped::new(me, Some(send), blocks(behind)?)?.into(),
             Collective::Alltoall => alltoall(me, None, blocks(behind)?)?.into(),
             Collective::GroupedAlltoall => Grouped::new(me, None, blocks(behind)?)?.into(),
             Collective::Alltoallv => alltoallv(me, None, vary(behind, &from_each)?)?.into(),

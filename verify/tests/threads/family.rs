@@ -36,7 +36,7 @@ use Family::*;
 use MoveAlgorithm::{Cico, Exchange};
 
 impl Family {
-    pub(crate) const ALL: [Self; 33] = [
+    pub(crate) const ALL: [Self; 35] = [
         Barrier(BarrierAlgorithm::Posted),
         Barrier(BarrierAlgorithm::Dissemination),
         Barrier(BarrierAlgorithm::Doubling),
@@ -55,8 +55,10 @@ impl Family {
         Scatterv(Cico),
         Allgather(Exchange),
         Allgather(Cico),
+        Allgather(MoveAlgorithm::Groups),
         Allgatherv(Exchange),
         Allgatherv(Cico),
+        Allgatherv(MoveAlgorithm::Groups),
         Alltoall(AlltoallAlgorithm::Exchange),
         Alltoall(AlltoallAlgorithm::Groups),
         Alltoallv,

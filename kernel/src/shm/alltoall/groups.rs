@@ -94,16 +94,9 @@ impl<'a> Grouped<'a> {
         piece.part(u64::from(index) * self.bytes, self.bytes)
     }
 
-    /// The rank that is in this group and column.
-    fn rank(&self, group: u32, column: u32) -> Rank {
-        group * self.groups.columns + column
-    }
-
     /// The received blocks of a group's ranks, if they lie one after the other.
     fn row(&self, group: u32) -> Option<Buf> {
-        let all = self.receive.in_one_piece()?;
-        let bytes = u64::from(self.groups.columns) * self.bytes;
-        Some(Buf::new(all.ptr().wrapping_add((u64::from(group) * bytes) as usize), bytes as usize))
+        self.groups.row(self.receive.in_one_piece(), group, self.bytes)
     }
 }
 
@@ -143,7 +136,7 @@ impl Plan for Grouped<'_> {
             for column in (0..columns).filter(|column| *column != mine) {
                 let piece = self.piece(place, 0, column);
                 for group in 0..count {
-                    let block = self.send.block(self.rank(group, column));
+                    let block = self.send.block(self.groups.rank(group, column));
                     // SAFETY: the caller's promise.
                     unsafe { put(region, self.block(piece, group), &block, Part::first(self.bytes)) };
                 }
@@ -157,7 +150,7 @@ impl Plan for Grouped<'_> {
                 Some(row) => unsafe { region.write(piece, row) },
                 None => {
                     for column in 0..columns {
-                        let block = self.receive.block(self.rank(group, column));
+                        let block = self.receive.block(self.groups.rank(group, column));
                         // SAFETY: the caller's promise.
                         unsafe { put(region, self.block(piece, column), &block, Part::first(self.bytes)) };
                     }
@@ -172,7 +165,7 @@ impl Plan for Grouped<'_> {
         let (mine, own) = (groups.column(me), groups.group(me));
         if step == 0 && peer == me {
             for group in 0..count {
-                let to = self.rank(group, mine);
+                let to = self.groups.rank(group, mine);
                 // SAFETY: the caller's promise: both are this process's data; in place they are the same.
                 unsafe { copy_private(&self.send.block(to), &self.receive.block(to), Part::first(bytes)) };
             }
@@ -187,7 +180,7 @@ impl Plan for Grouped<'_> {
         if step == 0 {
             let piece = self.piece(place, 0, mine);
             for group in 0..count {
-                let block = self.receive.block(self.rank(group, groups.column(peer)));
+                let block = self.receive.block(self.groups.rank(group, groups.column(peer)));
                 let from = Origin::Segment(self.block(piece, group));
                 // SAFETY: the caller's promise.
                 unsafe { take(region, from, &block, Part::first(bytes)) }?;
@@ -203,7 +196,7 @@ impl Plan for Grouped<'_> {
         for column in 0..columns {
             let from = Origin::Segment(self.block(piece, column));
             // SAFETY: the caller's promise.
-            unsafe { take(region, from, &self.receive.block(self.rank(group, column)), Part::first(bytes)) }?;
+            unsafe { take(region, from, &self.receive.block(self.groups.rank(group, column)), Part::first(bytes)) }?;
         }
         Ok(())
     }

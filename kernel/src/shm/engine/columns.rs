@@ -4,6 +4,7 @@
 use super::copy::Part;
 use crate::Rank;
 use crate::comm::Member;
+use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, Refusal};
 use crate::op::Op;
 use crate::region::Extent;
@@ -30,6 +31,17 @@ impl Groups {
         let fits = |columns: &u32| *columns >= 2 && size > *columns && size.is_multiple_of(*columns);
         let near = (0..GROUP).flat_map(|off| [GROUP + off, GROUP - off]);
         near.filter(fits).map(|columns| Self { columns, count: size / columns }).next()
+    }
+
+    /// The rank that is in this group and column.
+    pub(crate) const fn rank(self, group: u32, column: u32) -> Rank {
+        group * self.columns + column
+    }
+
+    /// The blocks of a group's ranks, of `bytes` bytes each, in memory that has those of all ranks one after the other.
+    pub(crate) fn row(self, all: Option<Buf>, group: u32, bytes: u64) -> Option<Buf> {
+        let bytes = u64::from(self.columns) * bytes;
+        Some(Buf::new(all?.ptr().wrapping_add((u64::from(group) * bytes) as usize), bytes as usize))
     }
 
     pub(crate) const fn column(self, rank: Rank) -> u32 {

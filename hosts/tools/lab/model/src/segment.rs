@@ -149,6 +149,9 @@ impl Machine {
             }
             Choice::Reduce(ReduceAlgorithm::Slices | ReduceAlgorithm::Groups) => 2.0 * all + 2.0 * m * t + m * fold,
             Choice::Reduce(_) => all + copied * t + others * m * fold,
+            Choice::Move(MoveAlgorithm::Groups) => {
+                2.0 * (all / others.max(1.0) * 8.0_f64.min(others)) + copied * t + 2.0 * others * m * t
+            }
             Choice::Move(algorithm) => {
                 let more = if algorithm == MoveAlgorithm::Cico { fragments * message } else { 0.0 };
                 all + copied * t + others * m * t + more
