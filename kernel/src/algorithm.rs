@@ -278,7 +278,8 @@ impl MoveAlgorithm {
     #[must_use]
     pub fn resolve(self, collective: Collective, bytes: impl FnOnce() -> u64, ranks: u32, crowded: bool) -> Self {
         match self {
-            Self::Auto if ranks < COLLECTED || crowded || collective != Collective::Allgather => Self::Exchange,
+            Self::Auto | Self::Groups if collective != Collective::Allgather => Self::Exchange,
+            Self::Auto if ranks < COLLECTED || crowded => Self::Exchange,
             Self::Auto => match bytes() {
                 bytes if bytes > LINE_REDUCED && bytes <= HANDED_ON => Self::Groups,
                 _ => Self::Exchange,

@@ -122,11 +122,9 @@ impl Plan for Grouped<'_> {
         true
     }
 
+    /// Its own blocks for its group are in place after step 0.
     fn takes(&self, step: u64, peer: Rank) -> bool {
-        let Self { me, groups, .. } = *self;
-        let across = groups.column(peer) == groups.column(me);
-        // In step 0 it receives the lines of its column, too. Its own blocks for its group are in place after step 0.
-        if step == 0 { across || groups.group(peer) == groups.group(me) } else { across && peer != me }
+        self.groups.meets(self.me, step, peer)
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {

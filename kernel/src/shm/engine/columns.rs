@@ -44,6 +44,13 @@ impl Groups {
         Some(Buf::new(all?.ptr().wrapping_add((u64::from(group) * bytes) as usize), bytes as usize))
     }
 
+    /// Does `me` take from `peer`, which may be itself, in this of two steps: first within its group, then within its column? In step 0
+    /// it receives the lines of its column, too.
+    pub(crate) const fn meets(self, me: Rank, step: u64, peer: Rank) -> bool {
+        let across = self.column(peer) == self.column(me);
+        if step == 0 { across || self.group(peer) == self.group(me) } else { across && peer != me }
+    }
+
     pub(crate) const fn column(self, rank: Rank) -> u32 {
         rank % self.columns
     }

@@ -338,37 +338,33 @@ impl<P: Plan> Engine for ToAll<P> {
         step: u64,
         loans: &mut Loans,
     ) -> Result<(), WaitSet> {
+        // A message that fits its line is posted by `post_line`.
         let heading = Heading { kind: self.plan.kind(), bytes: self.plan.announced() };
-        let in_line = self.in_line(me, step, me.rank());
         // A process that has lent its memory in vain has posted its line.
         let first = step == 0 && !loans.lends();
         if first {
             me.line_free(region, clock.operation())?;
-            me.uses_slot(if in_line { 0 } else { heading.bytes });
-        }
-        if !in_line {
-            if first {
-                // Writing again what others have read takes longer than a copy through slots.
-                let (message, results) = (self.plan.lendable(), self.plan.results());
-                let again = results.filter(|results| me.receives(results.ptr().addr()));
-                let in_place = again.is_some() && again == message;
-                let lent = |memory: Option<Buf>, never| if never { None } else { memory };
-                if let Some(words) =
-                    loans.offer(region, heading.kind, lent(message, in_place), lent(results, again.is_some()))
-                {
-                    clock.post_line(region, me, heading, Some(words));
-                    return Ok(());
-                }
+            me.uses_slot(heading.bytes);
+            // Writing again what others have read takes longer than a copy through slots.
+            let (message, results) = (self.plan.lendable(), self.plan.results());
+            let again = results.filter(|results| me.receives(results.ptr().addr()));
+            let in_place = again.is_some() && again == message;
+            let lent = |memory: Option<Buf>, never| if never { None } else { memory };
+            if let Some(words) =
+                loans.offer(region, heading.kind, lent(message, in_place), lent(results, again.is_some()))
+            {
+                clock.post_line(region, me, heading, Some(words));
+                return Ok(());
             }
-            me.take_slot(region, clock.operation(), clock.at(step))?;
         }
+        me.take_slot(region, clock.operation(), clock.at(step))?;
         let place = self.place(me, clock, step, me.rank(), || me.lap());
         // SAFETY: R10 (checked as S2), the line is free, and all ranks have taken the slot's last fragment, this
         // process too: it takes nothing, or posts less than a lap ahead of what it takes. The data is as the plan's
         // constructor was promised.
         unsafe { self.plan.fill(region, place, step) };
         if first {
-            clock.post_line(region, me, heading, if in_line { None } else { Some(NO_LOAN) });
+            clock.post_line(region, me, heading, Some(NO_LOAN));
         } else {
             clock.publish(region, me, step);
         }
