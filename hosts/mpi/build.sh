@@ -48,7 +48,7 @@ for compiler in $found; do
     underlying=
     [ "$mpi" != smpi ] || underlying=-lsimgrid
     # shellcheck disable=SC2086 # several words
-    ${CC:-gcc} -std=gnu11 -O2 -g -fPIC -fvisibility=default -Wall -Wextra -Werror $flags \
+    ${CC:-gcc} -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror $flags \
         -I"$here/../capi/include" -I"$here/include" -I"$here/shim" -include "$here/shim/shim.h" "$here"/shim/*.c \
         -shared -Wl,-z,defs -Wl,--gc-sections -Wl,--version-script="$exports" \
         "$release/libunisono_mpi.a" $underlying -lpthread -ldl -lm -lgcc_s \

@@ -3,9 +3,11 @@
  * same on all ranks, except for errors in this rank's arguments.
  *
  * All that every call needs is inlined into each function that replaces one of the MPI's (exports.c), so that the
- * compiler leaves out what its form does not need: lists, a second side, an operation. A broadcast is 136 instructions in
- * the shim so, and was 490. For that, the call's fields must stay in registers: no function that is not inlined gets
- * the address of a call or a side; what is needed seldom gets copies.
+ * compiler leaves out what its form does not need: lists, a second side, an operation. For that, the call's fields must stay in
+ * registers: no function that is not inlined gets the address of a call or a side; what is needed seldom gets copies.
+ *
+ * Each plan is compiled twice. The first one has `usual` set, a constant: it goes on only with what most calls are (shim.h,
+ * struct shim_call), and so needs no code for the rest. Where a call is another one it has changed nothing, and the second plan begins anew.
  */
 #ifndef COLLECTIVES_H
 #define COLLECTIVES_H
@@ -15,25 +17,43 @@
 #define INLINE static inline __attribute__((always_inline))
 #define SELDOM static __attribute__((noinline, cold))
 
-SELDOM enum shim_route to_underlying(enum shim_reason reason) {
+SELDOM enum shim_route passed_on(enum shim_reason reason) {
     shim_add(&shim_thread()->reasons[reason], 1);
     return ROUTE_UNDERLYING;
 }
 
+/* The plan of a usual call does not count why it ends: the next one does. */
+INLINE enum shim_route to_underlying(const struct shim_call *c, enum shim_reason reason) {
+    return c->usual ? ROUTE_UNDERLYING : passed_on(reason);
+}
+
+/* The entry of a usual call's communicator: that of the thread's last call. Null: it is another one, or the call can't be usual. */
+INLINE const struct shim_comm *usual_entry(MPI_Comm comm) {
+    struct shim_thread *self = shim_self;
+    if (!shim_is_plain() || !self || self->inside) return NULL;
+    return self->last && shim_has_key(self->last, comm) && self->last->comm ? self->last : NULL;
+}
+
 /* The first part of every plan. */
 INLINE enum shim_route begin(struct shim_call *c, enum shim_collective collective, MPI_Comm comm) {
-    if (!shim_is_on() && !shim_wake()) return ROUTE_UNDERLYING;
-    if (__builtin_expect(shim_thread()->inside, 0)) return to_underlying(REASON_REENTRANT);
-    const struct shim_comm *on = shim_find_again(comm);
-    if (__builtin_expect(!on, 0)) {
-        /* The first use waits for other ranks. All ranks find none here, or none does: blocking collectives have an order. */
-        if (c->form == FORM_NONBLOCKING) return to_underlying(REASON_UNATTACHED);
-        int code = MPI_SUCCESS;
-        on = shim_attach(comm, &code);
-        c->code = code;
-        if (!on) return ROUTE_FAILED;
+    const struct shim_comm *on;
+    if (c->usual) {
+        on = usual_entry(comm);
+        if (!on) return ROUTE_UNDERLYING;
+    } else {
+        if (!shim_is_on() && !shim_wake()) return ROUTE_UNDERLYING;
+        if (__builtin_expect(shim_thread()->inside, 0)) return passed_on(REASON_REENTRANT);
+        on = shim_find_again(comm);
+        if (__builtin_expect(!on, 0)) {
+            /* The first use waits for other ranks. All ranks find none here, or none does: blocking collectives have an order. */
+            if (c->form == FORM_NONBLOCKING) return passed_on(REASON_UNATTACHED);
+            int code = MPI_SUCCESS;
+            on = shim_attach(comm, &code);
+            c->code = code;
+            if (!on) return ROUTE_FAILED;
+        }
+        if (!on->comm && (!on->levels || c->form)) return passed_on(on->reason);
     }
-    if (!on->comm && (!on->levels || c->form)) return to_underlying(on->reason);
     c->collective = collective, c->comm = comm, c->on = on;
     c->send.blocks = c->receive.blocks = 0;
     c->send.shape = c->receive.shape = &shim_nothing;
@@ -57,11 +77,10 @@ INLINE void *block_at(const struct shim_side *side, int block) {
 /* Null: the type can't be used to send data. The shape of a type that is not predefined is valid until the thread's next
  * call. */
 INLINE const struct shim_shape *shape_of(MPI_Datatype type, enum shim_slot slot) {
-    struct shim_thread *self = shim_thread();
-    if (__builtin_expect(self->type == type && self->shape, 1)) return self->shape;
     const struct shim_shape *predefined = shim_predefined(type);
-    if (__builtin_expect(predefined != NULL, 1)) return self->type = type, self->shape = predefined;
-    return shim_derived(type, &self->derived[slot]) ? &self->derived[slot] : NULL;
+    if (__builtin_expect(predefined != NULL, 1)) return predefined;
+    struct shim_shape *derived = &shim_thread()->derived[slot];
+    return shim_derived(type, derived) ? derived : NULL;
 }
 
 /* A block's length in the unit of displacements: elements, or with a type for each block bytes. */
@@ -71,39 +90,46 @@ INLINE int64_t length_of(const struct shim_side *side, int block) {
 
 /*
  * Makes the lists in bytes: for the program's blocks, counted from the first one with data. They are made anew (`relist`) if
- * blocks are packed, or if they do not lie in their order. False: this rank's arguments are wrong.
+ * blocks are packed, or if they do not lie in their order. False: this rank's arguments are wrong, or the call is not usual.
  */
-INLINE bool lay_out_lists(struct shim_side *side, int blocks, enum shim_slot slot) {
-    const int64_t extent = side->shape->extent;
-    int64_t end = INT64_MIN, first = 0;
-    bool right = side->counts.at && side->displacements.at, nowhere = false;
-    side->ordered = true, side->sum = 0;
-    bool shaped = side->shapes || !side->types;
+INLINE bool lay_out_lists(const struct shim_call *c, struct shim_side *side, struct shim_blocks of, int blocks, enum shim_slot slot) {
+    const struct shim_shape *shape = side->shape;
+    const int64_t extent = shape->extent;
+    uint64_t unit = shape->bytes, sum = 0; /* in variables, which no list overlaps */
+    int64_t end = 0, first = 0, wrong = 0;
+    bool any = false, ordered = true, nowhere = false;
+    bool right = of.counts.at && of.displacements.at && (!c->usual || of.buffer);
+    bool shaped = c->usual || side->shapes || !of.typed;
     uint64_t *bytes = right && shaped ? shim_lists(slot, blocks) : NULL, *starts = bytes ? bytes + blocks : NULL;
     side->bytes = bytes, side->starts = starts;
     for (int b = 0; bytes && b < blocks; b++) {
-        int64_t count = shim_item(side->counts, b), start = shim_item(side->displacements, b);
-        const struct shim_shape *shape = shim_shape_of(side, b);
-        bytes[b] = (uint64_t)count * shape->bytes, starts[b] = 0;
-        right &= count >= 0;
+        int64_t count = shim_item(of.counts, b), start = shim_item(of.displacements, b);
+        bytes[b] = starts[b] = 0;
+        wrong |= count;
         if (count <= 0) continue;
-        if (end == INT64_MIN) first = start;
-        side->ordered &= start >= end;
-        end = start + length_of(side, b);
-        starts[b] = (uint64_t)((start - first) * extent);
-        nowhere |= shape->bytes && shape->dense && !((uintptr_t)side->buffer + (uintptr_t)(start * extent));
-        side->sum += bytes[b];
+        if (of.typed) {
+            shape = c->usual ? shim_plain_shape(of.types[b]) : &side->shapes[b];
+            if (!shape) return false;
+            unit = shape->bytes;
+        }
+        const uint64_t len = (uint64_t)count * unit;
+        if (!any) any = true, first = end = start;
+        ordered &= start >= end;
+        end = start + (of.typed ? (int64_t)len : count); /* in the unit of displacements */
+        bytes[b] = len, starts[b] = (uint64_t)((start - first) * extent);
+        if (!c->usual) nowhere |= unit && shape->dense && !((uintptr_t)of.buffer + (uintptr_t)(start * extent));
+        sum += len;
     }
-    side->first = first * extent;
-    return right && !nowhere;
+    side->sum = sum, side->first = first * extent, side->ordered = ordered;
+    return right && wrong >= 0 && !nowhere && (!c->usual || (bytes && ordered));
 }
 
-/* Fills a side, whose shape is known. False: this rank's arguments are wrong. */
-INLINE bool lay_out_shaped(struct shim_side *side, struct shim_blocks of, int blocks, enum shim_slot slot) {
+/* Fills a side, whose shape is known. False: this rank's arguments are wrong, or the call is not usual. */
+INLINE bool lay_out_shaped(const struct shim_call *c, struct shim_side *side, struct shim_blocks of, int blocks, enum shim_slot slot) {
     side->buffer = (void *)of.buffer, side->blocks = blocks, side->listed = of.listed, side->type = of.type;
     if (!of.typed) side->types = NULL, side->shapes = NULL;
     side->count = of.count, side->counts = of.counts, side->displacements = of.displacements;
-    if (of.listed) return lay_out_lists(side, blocks, slot);
+    if (of.listed) return lay_out_lists(c, side, of, blocks, slot);
     side->sum = (uint64_t)of.count * side->shape->bytes * (uint64_t)blocks, side->ordered = true, side->first = 0;
     bool nowhere = !of.buffer && blocks && of.count && side->shape->dense && side->shape->bytes;
     return of.count >= 0 && !nowhere;
@@ -128,11 +154,13 @@ INLINE bool lay_out_types(struct shim_side *side, struct shim_blocks of, int blo
     return right;
 }
 
-/* Fills a side. False: this rank's arguments are wrong. */
-INLINE bool lay_out(struct shim_side *side, struct shim_blocks of, int blocks, enum shim_slot slot) {
-    if (of.typed) return lay_out_types(side, of, blocks, slot) && lay_out_shaped(side, of, blocks, slot);
-    side->shape = shape_of(of.type, slot);
-    return side->shape && lay_out_shaped(side, of, blocks, slot);
+/* Fills a side. False: this rank's arguments are wrong, or the call is not usual. */
+INLINE bool lay_out(const struct shim_call *c, struct shim_side *side, struct shim_blocks of, int blocks, enum shim_slot slot) {
+    if (of.typed && c->usual) side->shape = &shim_byte, side->types = of.types, side->shapes = NULL;
+    else if (of.typed && !lay_out_types(side, of, blocks, slot)) return false;
+    if (of.typed) return (!c->usual || of.types) && lay_out_shaped(c, side, of, blocks, slot);
+    side->shape = c->usual ? shim_plain_shape(of.type) : shape_of(of.type, slot);
+    return side->shape && lay_out_shaped(c, side, of, blocks, slot);
 }
 
 INLINE bool is_rank(const struct shim_call *c, int root) { return root >= 0 && root < c->on->size; }
@@ -154,8 +182,8 @@ INLINE enum shim_route plan_bcast(struct shim_call *c, enum shim_collective coll
                                   MPI_Datatype type, int root, MPI_Comm comm) {
     BEGIN();
     c->root = root;
-    bool right = is_rank(c, root) && buffer != MPI_IN_PLACE && lay_out(&c->receive, row(buffer, count, type), 1, SLOT_RECEIVE);
-    return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
+    bool right = is_rank(c, root) && buffer != MPI_IN_PLACE && lay_out(c, &c->receive, row(buffer, count, type), 1, SLOT_RECEIVE);
+    return right ? ROUTE_TAKEN : to_underlying(c, REASON_ARGUMENTS);
 }
 
 /* Plans a reduction of `sent` elements; a rank that `receives` has a buffer of `received` elements. Predefined
@@ -166,19 +194,19 @@ INLINE enum shim_route fold(struct shim_call *c, const void *send, int64_t sent,
     c->folds = true, c->op = op;
     c->operation = shim_operation(op);
     bool right = (c->operation || op != MPI_OP_NULL) && (receives ? receive != MPI_IN_PLACE : !c->send_in_place) &&
-                 lay_out(&c->send, row(send, sent, type), c->send_in_place ? 0 : 1, SLOT_SEND);
+                 lay_out(c, &c->send, row(send, sent, type), c->send_in_place ? 0 : 1, SLOT_SEND);
     c->receive.shape = c->send.shape;
-    if (!right || !lay_out_shaped(&c->receive, row(receive, received, type), receives ? 1 : 0, SLOT_RECEIVE))
-        return to_underlying(REASON_ARGUMENTS);
+    if (!right || !lay_out_shaped(c, &c->receive, row(receive, received, type), receives ? 1 : 0, SLOT_RECEIVE))
+        return to_underlying(c, REASON_ARGUMENTS);
     if (__builtin_expect(!c->operation, 0)) {
-        if (c->form) return to_underlying(REASON_OPERATION);
+        if (c->usual || c->form) return to_underlying(c, REASON_OPERATION);
         enum shim_reason reason = shim_user(op, type, c->send.shape, c->on->comm);
         c->operation = &shim_thread()->user.folds, c->element = UNISONO_OPAQUE(c->send.shape->bytes);
-        return reason == REASON_NONE ? ROUTE_TAKEN : to_underlying(reason);
+        return reason == REASON_NONE ? ROUTE_TAKEN : passed_on(reason);
     }
     c->element = c->send.shape->kind;
-    if (!c->send.shape->kind) return to_underlying(REASON_ELEMENT);
-    if (!(c->send.shape->operations >> (uintptr_t)c->operation & 1)) return to_underlying(REASON_OPERATION);
+    if (!c->send.shape->kind) return to_underlying(c, REASON_ELEMENT);
+    if (!(c->send.shape->operations >> (uintptr_t)c->operation & 1)) return to_underlying(c, REASON_OPERATION);
     return ROUTE_TAKEN;
 }
 
@@ -186,7 +214,7 @@ INLINE enum shim_route plan_reduce(struct shim_call *c, enum shim_collective col
                                    int64_t count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
     BEGIN();
     c->root = root;
-    if (!is_rank(c, root)) return to_underlying(REASON_ARGUMENTS);
+    if (!is_rank(c, root)) return to_underlying(c, REASON_ARGUMENTS);
     return fold(c, send, count, receive, count, type, op, c->on->rank == root);
 }
 
@@ -224,7 +252,7 @@ INLINE enum shim_route plan_reduce_scatter(struct shim_call *c, enum shim_collec
         right = count >= 0, all += count;
         if (c->counts) c->counts[r] = (uint64_t)count;
     }
-    if (!right) return to_underlying(REASON_ARGUMENTS);
+    if (!right) return to_underlying(c, REASON_ARGUMENTS);
     c->own = shim_item(counts, c->on->rank);
     return fold(c, send, all, receive, send == MPI_IN_PLACE ? all : c->own, type, op, true);
 }
@@ -236,9 +264,9 @@ INLINE enum shim_route plan_gather(struct shim_call *c, enum shim_collective col
     bool is_root = c->on->rank == root;
     c->send_in_place = send.buffer == MPI_IN_PLACE;
     bool right = is_rank(c, root) && (is_root ? receive.buffer != MPI_IN_PLACE : !c->send_in_place) &&
-                 (c->send_in_place || lay_out(&c->send, send, 1, SLOT_SEND)) &&
-                 (!is_root || lay_out(&c->receive, receive, c->on->size, SLOT_RECEIVE));
-    return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
+                 (c->send_in_place || lay_out(c, &c->send, send, 1, SLOT_SEND)) &&
+                 (!is_root || lay_out(c, &c->receive, receive, c->on->size, SLOT_RECEIVE));
+    return right ? ROUTE_TAKEN : to_underlying(c, REASON_ARGUMENTS);
 }
 
 INLINE enum shim_route plan_scatter(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
@@ -248,27 +276,27 @@ INLINE enum shim_route plan_scatter(struct shim_call *c, enum shim_collective co
     bool is_root = c->on->rank == root;
     c->receive_in_place = receive.buffer == MPI_IN_PLACE;
     bool right = is_rank(c, root) && (is_root ? send.buffer != MPI_IN_PLACE : !c->receive_in_place) &&
-                 (c->receive_in_place || lay_out(&c->receive, receive, 1, SLOT_RECEIVE)) &&
-                 (!is_root || lay_out(&c->send, send, c->on->size, SLOT_SEND));
-    return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
+                 (c->receive_in_place || lay_out(c, &c->receive, receive, 1, SLOT_RECEIVE)) &&
+                 (!is_root || lay_out(c, &c->send, send, c->on->size, SLOT_SEND));
+    return right ? ROUTE_TAKEN : to_underlying(c, REASON_ARGUMENTS);
 }
 
 INLINE enum shim_route plan_allgather(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
                                       struct shim_blocks receive, MPI_Comm comm) {
     BEGIN();
     c->send_in_place = send.buffer == MPI_IN_PLACE;
-    bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, 1, SLOT_SEND)) &&
-                 lay_out(&c->receive, receive, c->on->size, SLOT_RECEIVE);
-    return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
+    bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(c, &c->send, send, 1, SLOT_SEND)) &&
+                 lay_out(c, &c->receive, receive, c->on->size, SLOT_RECEIVE);
+    return right ? ROUTE_TAKEN : to_underlying(c, REASON_ARGUMENTS);
 }
 
 INLINE enum shim_route plan_alltoall(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
                                      struct shim_blocks receive, MPI_Comm comm) {
     BEGIN();
     c->send_in_place = send.buffer == MPI_IN_PLACE;
-    bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(&c->send, send, c->on->size, SLOT_SEND)) &&
-                 lay_out(&c->receive, receive, c->on->size, SLOT_RECEIVE);
-    return right ? ROUTE_TAKEN : to_underlying(REASON_ARGUMENTS);
+    bool right = receive.buffer != MPI_IN_PLACE && (c->send_in_place || lay_out(c, &c->send, send, c->on->size, SLOT_SEND)) &&
+                 lay_out(c, &c->receive, receive, c->on->size, SLOT_RECEIVE);
+    return right ? ROUTE_TAKEN : to_underlying(c, REASON_ARGUMENTS);
 }
 
 /* ---- Buffers ---------------------------------------------------------------------------------------------------- */
@@ -335,10 +363,11 @@ SELDOM bool on_device(struct shim_side side) {
 enum load { LOAD_NONE = -2, LOAD_ALL = -1 /* or a block */ };
 
 /* Provides the side's data for Unisono. Returns an error of unisono.h, which only this rank has. */
-INLINE int prepare(struct shim_side *side, enum shim_slot slot, int load, bool predefined) {
+INLINE int prepare(const struct shim_call *c, struct shim_side *side, enum shim_slot slot, int load, bool predefined) {
     static char nothing; /* unisono.h requires an address also for no bytes */
-    side->overlaps = side->copied = false;
+    side->staged = side->overlaps = side->copied = false;
     if (!side->blocks) return UNISONO_OK;
+    if (c->usual) return side->at = side->sum ? (char *)side->buffer + side->first : &nothing, UNISONO_OK;
     side->staged = !predefined && !side->shape->dense; /* predefined operations fold pairs with their holes */
     if (__builtin_expect(shim_knows_devices, 0) && !side->staged && on_device(*side))
         side->staged = true, side->copied = predefined;
@@ -388,19 +417,24 @@ INLINE int call(const struct shim_call *c) {
 #define COLLECTIVE(NUMBER, Name, name, plan, parts, ...)                                                               \
     case NUMBER:                                                                                                       \
         if (c->form) return unisono_i##name(segment, ##__VA_ARGS__, c->request);                                    \
-        return __builtin_expect(segment != NULL, 1) ? unisono_##name(segment, ##__VA_ARGS__)                           \
+        return c->usual || __builtin_expect(segment != NULL, 1) ? unisono_##name(segment, ##__VA_ARGS__)                           \
                                                     : unisono_mpi_levels_##name(levels, ##__VA_ARGS__);
 #include "collectives.def"
     default: return UNISONO_ERR_OTHER;
     }
 }
 
+/* The bytes of a side's only block, or of this rank's. */
+INLINE uint64_t own_bytes(const struct shim_call *c, const struct shim_side *side) {
+    int block = side->blocks > 1 ? c->on->rank : 0;
+    return c->usual && side->listed ? side->bytes[block] : shim_bytes_of(side, block);
+}
+
 /* Does this rank receive from itself as many bytes as it sends to itself? In place it sends none. */
 INLINE bool agrees(const struct shim_call *c) {
     const struct shim_side *s = &c->send, *r = &c->receive;
-    int me = c->on->rank;
     if (!s->blocks || !r->blocks) return true;
-    return shim_bytes_of(s, s->blocks > 1 ? me : 0) == shim_bytes_of(r, r->blocks > 1 ? me : 0);
+    return own_bytes(c, s) == own_bytes(c, r);
 }
 
 /* Called if it doesn't. Only forms with lists can express that: Unisono refuses such a call, and all ranks get an
@@ -430,10 +464,10 @@ enum { PROGRESSING = 64, LOOKING = 8, LONG = 4096 };
 /* Adds the call to the statistics. The bytes are those that this rank sends; if it sends none, or in place, those that
  * it receives. */
 INLINE void count(const struct shim_call *c, int error) {
-    struct shim_thread *self = shim_thread();
+    struct shim_thread *self = c->usual ? shim_self : shim_thread(); /* a request may end in another thread than it began in */
     bool starts = c->form;
     int number = SHIM_NUMBER(c->form, c->collective);
-    int ran = error ? UNISONO_ALGORITHM_NONE : starts ? SHIM_NONBLOCKING : c->on->comm ? unisono_ran(c->on->comm) : SHIM_TWO_LEVELS;
+    int ran = error ? UNISONO_ALGORITHM_NONE : starts ? SHIM_NONBLOCKING : c->usual || c->on->comm ? unisono_ran(c->on->comm) : SHIM_TWO_LEVELS;
     uint64_t bytes = c->send.blocks ? c->send.sum : c->receive.blocks ? c->receive.sum : 0;
     if (!starts && __builtin_expect(++self->ended % LOOKING == 0 || bytes >= LONG, 0))
         self->ended % PROGRESSING ? shim_progress_in_time(false) : shim_progress_now();
@@ -444,24 +478,24 @@ INLINE void count(const struct shim_call *c, int error) {
 /* Runs a call that was taken over. Returns MPI_SUCCESS, or MPI's error class after raising the error. */
 INLINE int run(struct shim_call *c) {
     struct shim_side *s = &c->send, *r = &c->receive;
-    bool folds = c->folds, by_program = folds && c->element < 0;
-    int error = prepare(s, SLOT_SEND, LOAD_ALL, folds && !by_program);
-    if (!error) error = prepare(r, SLOT_RECEIVE, input(c), folds && !by_program);
+    bool folds = c->folds, by_program = !c->usual && folds && c->element < 0, hears = !c->usual && shim_hears_failures;
+    int error = prepare(c, s, SLOT_SEND, LOAD_ALL, folds && !by_program);
+    if (!error) error = prepare(c, r, SLOT_RECEIVE, input(c), folds && !by_program);
     if (__builtin_expect(by_program, 0) && !error && !shim_user_room()) error = UNISONO_ERR_MEMORY;
     if (c->collective == REDUCE_SCATTER && !c->counts) error = UNISONO_ERR_MEMORY;
     /* On an error the other ranks must not wait for this one. */
     if (error && c->on->comm) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
     else if (error) unisono_mpi_levels_report(c->on->levels);
     else {
-        if (__builtin_expect(shim_hears_failures, 0)) shim_thread()->waits_in = c->comm, shim_thread()->waits_on = c->on;
-        error = folds || agrees(c) ? call(c) : refuse(*c);
-        if (__builtin_expect(shim_hears_failures, 0)) shim_thread()->waits_on = NULL;
+        if (__builtin_expect(hears, 0)) shim_thread()->waits_in = c->comm, shim_thread()->waits_on = c->on;
+        error = c->usual || folds || agrees(c) ? call(c) : refuse(*c);
+        if (__builtin_expect(hears, 0)) shim_thread()->waits_on = NULL;
     }
     if (__builtin_expect(by_program, 0) && !error && shim_thread()->user.failed) error = UNISONO_ERR_OTHER;
     count(c, error);
-    if (!error && r->blocks && r->staged && !shim_broadcasts(c) && !transfer(*r, LOAD_ALL, false))
+    if (!error && r->staged && !shim_broadcasts(c) && !transfer(*r, LOAD_ALL, false))
         error = UNISONO_ERR_OTHER;
-    if ((s->blocks && s->staged) || (r->blocks && r->staged)) shim_trim();
+    if (s->staged || r->staged) shim_trim();
     return error ? shim_raise(c->comm, c->collective, error) : MPI_SUCCESS;
 }
 

@@ -10,11 +10,17 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
  * unchanged to the MPI. `verified`: whether the result is compared with the MPI's.
  */
 #define EXPORT(verified, NUMBER, Name, name, plan, parts, ...)                                                         \
+    static __attribute__((noinline)) int SHIM_NAME(any_##name)(SHIM_PARTS(parts, _C));                                 \
     SHIM_EXPORT(SHIM_NAME(name), SHIM_TEXT(SHIM_NAME(Name)), (SHIM_PARTS(parts, _C)), (SHIM_PARTS(parts, _NAMES))) {   \
+        struct shim_call c = {.usual = true, .form = FORM_BLOCKING};                                                   \
+        bool usual = plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN)) == ROUTE_TAKEN && (c.folds || agrees(&c));      \
+        return __builtin_expect(usual, 1) ? run(&c) : SHIM_NAME(any_##name)(SHIM_PARTS(parts, _NAMES));                \
+    }                                                                                                                  \
+    static __attribute__((noinline)) int SHIM_NAME(any_##name)(SHIM_PARTS(parts, _C)) {                                \
         typedef int function(SHIM_PARTS(parts, _C));                                                                   \
         function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" SHIM_TEXT(SHIM_NAME(Name)));             \
         struct shim_call c;                                                                                            \
-        c.form = FORM_BLOCKING;                                                                                        \
+        c.usual = false, c.form = FORM_BLOCKING;                                                                       \
         enum shim_route route = plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN));                                \
         if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES));                                   \
         if (route == ROUTE_FAILED) return c.code;                                                                      \
@@ -34,9 +40,9 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
         typedef int function(SHIM_PARTS(parts, _C), void *);                                                           \
         function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" SHIM_TEXT(SHIM_NAME(I##name)));            \
         struct shim_call c;                                                                                            \
-        c.form = FORM_NONBLOCKING;                                                                                     \
+        c.usual = false, c.form = FORM_NONBLOCKING;                                                                    \
         enum shim_route route = request ? plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN)) : ROUTE_UNDERLYING;        \
-        if (route == ROUTE_TAKEN && !shim_may_start()) route = to_underlying(REASON_REQUESTS);                         \
+        if (route == ROUTE_TAKEN && !shim_may_start()) route = passed_on(REASON_REQUESTS);                         \
         if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES), request);                          \
         return route == ROUTE_FAILED ? c.code : shim_start(c, request);                                                \
     }
@@ -48,9 +54,9 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
         typedef int function(SHIM_PARTS(parts, _C), shim_handle, void *);                                              \
         function *underlying = (function *)SHIM_ONCE(shim_function, "P" PREFIX SHIM_TEXT(SHIM_NAME(Name##_init)));     \
         struct shim_call c;                                                                                            \
-        c.form = FORM_PERSISTENT;                                                                                      \
+        c.usual = false, c.form = FORM_PERSISTENT;                                                                     \
         enum shim_route route = request ? plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN)) : ROUTE_UNDERLYING;        \
-        if (route == ROUTE_TAKEN && !shim_may_start()) route = to_underlying(REASON_REQUESTS);                         \
+        if (route == ROUTE_TAKEN && !shim_may_start()) route = passed_on(REASON_REQUESTS);                         \
         if (route == ROUTE_TAKEN) route = shim_persist(c, request);                                                    \
         if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES), info, request);                    \
         return route == ROUTE_FAILED ? c.code : MPI_SUCCESS;                                                           \

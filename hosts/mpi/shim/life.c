@@ -123,7 +123,7 @@ static void start(bool together) {
     verify_on = asks & ASKS_VERIFY;
     shim_leaves_devices = asks & ASKS_DEVICE;
     shim_thread()->inside--;
-    become(on ? SHIM_ON : SHIM_OFF);
+    become(!on ? SHIM_OFF : verify_on || shim_knows_devices || shim_hears_failures ? SHIM_ON : SHIM_PLAIN);
     /* A nonblocking call could not. */
     int code;
     if (on && together) shim_attach(MPI_COMM_WORLD, &code);
@@ -203,8 +203,8 @@ static int after_tool(int code) {
 
 /* Defines MPI_Init and PMPI_Init, or MPI_Init_thread and PMPI_Init_thread. */
 #define INIT(lower, Name, parameters, names)                                                                           \
-    int shim_export_##lower parameters __asm__("PMPI_" Name);                                                          \
-    int shim_named_##lower parameters __asm__("MPI_" Name);                                                            \
+    SHIM_VISIBLE int shim_export_##lower parameters __asm__("PMPI_" Name);                                             \
+    SHIM_VISIBLE int shim_named_##lower parameters __asm__("MPI_" Name);                                               \
     int shim_export_##lower parameters {                                                                               \
         typedef int function parameters;                                                                               \
         reached = true;                                                                                                \
@@ -220,8 +220,8 @@ static int after_tool(int code) {
 INIT(init, "Init", (int *argc, char ***argv), (argc, argv))
 INIT(init_thread, "Init_thread", (int *argc, char ***argv, int required, int *provided), (argc, argv, required, provided))
 
-int shim_export_finalize(void) __asm__("PMPI_Finalize");
-int shim_named_finalize(void) __asm__("MPI_Finalize");
+SHIM_VISIBLE int shim_export_finalize(void) __asm__("PMPI_Finalize");
+SHIM_VISIBLE int shim_named_finalize(void) __asm__("MPI_Finalize");
 int shim_export_finalize(void) {
     finishing();
     return SHIM_FUNCTION(PMPI_Finalize)();

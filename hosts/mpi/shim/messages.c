@@ -122,7 +122,7 @@ int shim_connect(MPI_Comm comm, struct unisono_messages *layer) {
 #define COMM_OF(fortran) ((MPI_Comm)(fortran))
 #endif
 
-int unisono_messages_connect(int fortran_handle, struct unisono_messages *layer) {
+SHIM_VISIBLE int unisono_messages_connect(int fortran_handle, struct unisono_messages *layer) {
     if (shim_is_foreign()) return UNISONO_MESSAGES_FOREIGN;
     return running() ? shim_connect(COMM_OF(fortran_handle), layer) : UNISONO_MESSAGES_NOT_RUNNING;
 }

@@ -109,7 +109,7 @@ enum shim_route shim_persist(struct shim_call of, MPI_Request *request) {
     if (reason != REASON_NONE) {
         if (p && p->handle != MPI_REQUEST_NULL) PMPI_Request_free(&p->handle);
         discard(p);
-        return to_underlying(reason);
+        return passed_on(reason);
     }
     p->call.on = &p->channel;
     *request = p->handle;

@@ -287,8 +287,8 @@ static bool keep_types(struct request *r) {
 static int start(struct request *r) {
     struct shim_call *c = &r->call;
     struct shim_side *s = &c->send, *to = &c->receive;
-    int error = prepare(s, SLOT_SEND, LOAD_ALL, c->folds);
-    if (!error) error = prepare(to, SLOT_RECEIVE, input(c), c->folds);
+    int error = prepare(c, s, SLOT_SEND, LOAD_ALL, c->folds);
+    if (!error) error = prepare(c, to, SLOT_RECEIVE, input(c), c->folds);
     if (c->collective == REDUCE_SCATTER && !c->counts) error = UNISONO_ERR_MEMORY;
     r->unpacks = to->blocks && to->staged && !shim_broadcasts(c);
     if (!error && r->unpacks && !keep_types(r)) error = UNISONO_ERR_MEMORY;

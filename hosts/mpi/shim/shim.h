@@ -54,6 +54,9 @@ bool shim_is_foreign(void);
 #define OMPI_PREDEFINED_GLOBAL(type, global) ((type)SHIM_ONCE(shim_symbol, #global))
 #endif
 
+/* The libraries are compiled with -fvisibility=hidden. */
+#define SHIM_VISIBLE __attribute__((visibility("default")))
+
 /*
  * Defines MPI_<Name> and PMPI_<Name>; the body of the second one follows. A tool (a profiler) takes MPI_<Name> for itself and calls
  * PMPI_<Name>, which is ours then, wherever the tool is loaded. If it is loaded after us, MPI_<Name> passes the call to it. So a tool
@@ -63,14 +66,16 @@ bool shim_is_foreign(void);
 /* The same for another name than one that begins so, such as "MPIX_...". */
 #define SHIM_EXPORT_AS(...) SHIM_EXPORT_OF(__VA_ARGS__)
 #define SHIM_EXPORT_OF(lower, name, parameters, names)                                                                 \
-    int shim_export_##lower parameters __asm__("P" name);                                                              \
-    int shim_named_##lower parameters __asm__(name);                                                                   \
+    SHIM_VISIBLE int shim_export_##lower parameters __asm__("P" name);                                                 \
+    SHIM_VISIBLE int shim_named_##lower parameters __asm__(name);                                                      \
+    typedef int shim_type_##lower parameters;                                                                          \
+    static int shim_found_##lower parameters;                                                                          \
+    static void *shim_callee_##lower = (void *)shim_found_##lower;                                                     \
+    static int shim_found_##lower parameters {                                                                         \
+        return ((shim_type_##lower *)shim_callee(name, (void *)shim_export_##lower, &shim_callee_##lower))names;       \
+    }                                                                                                                  \
     int shim_named_##lower parameters {                                                                                \
-        typedef int function parameters;                                                                               \
-        static void *known_;                                                                                           \
-        void *now_ = __atomic_load_n(&known_, __ATOMIC_RELAXED);                                                       \
-        if (__builtin_expect(!now_, 0)) now_ = shim_callee(name, (void *)shim_export_##lower, &known_);                \
-        return ((function *)now_)names;                                                                                \
+        return ((shim_type_##lower *)__atomic_load_n(&shim_callee_##lower, __ATOMIC_RELAXED))names;                    \
     }                                                                                                                  \
     int shim_export_##lower parameters
 
@@ -166,12 +171,14 @@ typedef uintptr_t shim_handle;
 
 enum shim_state {
     SHIM_ASLEEP, /* not decided: before MPI_Init, or before the first call after it */
-    SHIM_ON,
-    SHIM_OFF, /* UNISONO=off, another MPI, a forked child, after MPI_Finalize */
+    SHIM_OFF,    /* UNISONO=off, another MPI, a forked child, after MPI_Finalize */
+    SHIM_ON,     /* each call looks for devices' memory, for failures, or is verified */
+    SHIM_PLAIN,  /* on, and none does */
 };
 extern int shim_state; /* accessed by relaxed atomics */
 
-static inline bool shim_is_on(void) { return __atomic_load_n(&shim_state, __ATOMIC_RELAXED) == SHIM_ON; }
+static inline bool shim_is_on(void) { return __atomic_load_n(&shim_state, __ATOMIC_RELAXED) >= SHIM_ON; }
+static inline bool shim_is_plain(void) { return __atomic_load_n(&shim_state, __ATOMIC_RELAXED) == SHIM_PLAIN; }
 
 /* UNISONO_DEVICE=mpi is set on some rank, and the MPI knows devices: communicators stay with the MPI. All ranks agree
  * on it in MPI_Init. */
@@ -281,8 +288,6 @@ struct shim_thread {
     const struct shim_comm *waits_on;
     int64_t listened; /* the millisecond in which it last did */
     struct shim_comm *last; /* the entry that was found last; it may be another communicator's by now */
-    MPI_Datatype type; /* the predefined type that was used last; `shape`: its own, null: none yet */
-    const struct shim_shape *shape;
     struct shim_shape derived[2]; /* those of the sides of a call whose types are not predefined */
     struct shim_user user;
     struct shim_freed *freeing;
@@ -342,12 +347,15 @@ struct shim_comm {
 
 /* The entry of a communicator on which a collective was called before; null: there is none. */
 struct shim_comm *shim_find(MPI_Comm comm);
-/* The same. Most calls are on the communicator of the call before: entries are never freed, so its key tells. */
+/* Is it the communicator's entry? Entries are never freed, so the key tells. */
+static inline bool shim_has_key(const struct shim_comm *entry, MPI_Comm comm) {
+    uintptr_t key = (uintptr_t)comm; /* 0 is no handle, but the key of an entry that is not used */
+    return key && __atomic_load_n(&entry->key, __ATOMIC_ACQUIRE) == key;
+}
+/* The same as shim_find. Most calls are on the communicator of the call before. */
 static inline struct shim_comm *shim_find_again(MPI_Comm comm) {
     struct shim_thread *self = shim_thread();
-    struct shim_comm *last = self->last;
-    uintptr_t key = (uintptr_t)comm; /* 0 is no handle, but the key of an entry that is not used */
-    if (last && key && __atomic_load_n(&last->key, __ATOMIC_ACQUIRE) == key) return last;
+    if (self->last && shim_has_key(self->last, comm)) return self->last;
     return self->last = shim_find(comm);
 }
 /* Makes the entry, at the communicator's first use: collective. Null: an error, which was raised, and is in *code. */
@@ -396,9 +404,32 @@ extern bool shim_ending;
 
 /* That of a side which is not used. */
 extern const struct shim_shape shim_nothing;
+/* A byte's. */
+extern const struct shim_shape shim_byte;
 void shim_prepare_types(void);
+
+/* The predefined types, in a hash table that does not change after shim_prepare_types. */
+enum { SHIM_TYPE_BITS = 10, SHIM_TYPES = 1 << SHIM_TYPE_BITS };
+extern struct shim_type {
+    MPI_Datatype type;
+    bool used;
+    struct shim_shape shape;
+} shim_types[SHIM_TYPES];
+extern uint64_t shim_types_by;
+static inline unsigned shim_place_of(MPI_Datatype type) {
+    return (unsigned)((uint64_t)(uintptr_t)type * shim_types_by >> (64 - SHIM_TYPE_BITS));
+}
 /* The shape of a predefined type; null: it is not one. */
-const struct shim_shape *shim_predefined(MPI_Datatype type);
+static inline const struct shim_shape *shim_predefined(MPI_Datatype type) {
+    for (unsigned i = shim_place_of(type); shim_types[i].used; i = (i + 1) % SHIM_TYPES)
+        if (shim_types[i].type == type) return &shim_types[i].shape;
+    return NULL;
+}
+/* That of a predefined type which is dense. Null: it is another one, or not in its own place. */
+static inline const struct shim_shape *shim_plain_shape(MPI_Datatype type) {
+    const struct shim_type *found = &shim_types[shim_place_of(type)];
+    return found->type == type && found->shape.dense ? &found->shape : NULL;
+}
 /* The shape of another one. False: the type can't be used to send data. */
 bool shim_derived(MPI_Datatype type, struct shim_shape *shape);
 /* The operation in unisono.h; null: it does not have it. */
@@ -509,6 +540,9 @@ static inline uint64_t shim_bytes_of(const struct shim_side *side, int block) {
 }
 
 struct shim_call {
+    /* Is this blocking call as most are, so that no more needs to be looked at than such a call needs? On the thread's last communicator, which
+     * has a segment; predefined types without holes; with lists, blocks in their order; an operation of MPI's. */
+    bool usual;
     enum shim_collective collective;
     MPI_Comm comm;
     const struct shim_comm *on;

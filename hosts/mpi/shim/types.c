@@ -1,7 +1,9 @@
 /* Properties of datatypes and operations. */
 #include <stdlib.h>
+#include <string.h>
 
 const struct shim_shape shim_nothing = {.dense = true};
+const struct shim_shape shim_byte = {.bytes = 1, .extent = 1, .dense = true};
 
 /* ---- Operations ------------------------------------------------------------------------------------------ */
 
@@ -89,23 +91,8 @@ static uint8_t kind_of(enum group group, uint64_t bytes) {
     }
 }
 
-/* The predefined types, in a hash table that does not change after shim_prepare_types. */
-enum { BITS = 9, PLACES = 1 << BITS };
-static struct {
-    MPI_Datatype type;
-    bool used;
-    struct shim_shape shape;
-} known[PLACES];
-
-static inline unsigned place(MPI_Datatype type) {
-    return (unsigned)((uint64_t)(uintptr_t)type * 0x9e3779b97f4a7c15u >> (64 - BITS));
-}
-
-const struct shim_shape *shim_predefined(MPI_Datatype type) {
-    for (unsigned i = place(type); known[i].used; i = (i + 1) % PLACES)
-        if (known[i].type == type) return &known[i].shape;
-    return NULL;
-}
+struct shim_type shim_types[SHIM_TYPES];
+uint64_t shim_types_by = 0x9e3779b97f4a7c15u;
 
 void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower, MPI_Count *length) {
     MPI_Count bytes, extent, ignored;
@@ -113,6 +100,31 @@ void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower,
     PMPI_Type_get_extent_x(type, &ignored, &extent);
     PMPI_Type_get_true_extent_x(type, lower, length);
     *shape = (struct shim_shape){.bytes = (uint64_t)bytes, .extent = extent};
+}
+
+/* Enters a type. Returns whether its place is its own. */
+static bool put(struct shim_type type) {
+    unsigned own = shim_place_of(type.type), i = own;
+    while (shim_types[i].used) i = (i + 1) % SHIM_TYPES;
+    shim_types[i] = type;
+    return i == own;
+}
+
+/* Handles may be addresses, which differ from run to run. Of several numbers to multiply them by, takes the first one that gives each
+ * type a place of its own, or the last. */
+static void spread(void) {
+    enum { TRIES = 1000 };
+    struct shim_type all[SHIM_TYPES / 2];
+    int count = 0;
+    for (int i = 0; i < SHIM_TYPES && count < SHIM_TYPES / 2; i++)
+        if (shim_types[i].used) all[count++] = shim_types[i];
+    bool apart = false;
+    for (int tries = 0; tries < TRIES && !apart; tries++) {
+        shim_types_by = shim_types_by * 6364136223846793005u + 2; /* odd ones */
+        memset(shim_types, 0, sizeof shim_types);
+        apart = true;
+        for (int i = 0; i < count; i++) apart &= put(all[i]);
+    }
 }
 
 /* Adds a type; one that this MPI does not have is null. */
@@ -125,9 +137,7 @@ static void add(MPI_Datatype type, enum group group, uint8_t kind) {
     shape.dense = lower == 0 && (uint64_t)length == shape.bytes && (uint64_t)shape.extent == shape.bytes;
     shape.kind = kind ? kind : kind_of(group, shape.bytes);
     shape.operations = shape.kind ? operations_of(group) : 0;
-    unsigned i = place(type);
-    while (known[i].used) i = (i + 1) % PLACES;
-    known[i].type = type, known[i].shape = shape, known[i].used = true;
+    put((struct shim_type){.type = type, .used = true, .shape = shape});
 }
 
 /* Adds a pair, if it has the same memory layout as in unisono.h, which is checked by its extent. */
@@ -177,6 +187,7 @@ void shim_prepare_types(void) {
     add_pair(MPI_2INTEGER, UNISONO_2INT, 2 * sizeof(int32_t));
     ADD(OTHER, MPI_CHAR, MPI_WCHAR, MPI_PACKED, MPI_CHARACTER, MPI_LOGICAL, MPI_CXX_BOOL, MPI_LONG_DOUBLE_INT,
         MPI_2REAL, MPI_2DOUBLE_PRECISION);
+    spread();
 }
 
 /* ---- Other types --------------------------------------------------------------------------------------------- */
