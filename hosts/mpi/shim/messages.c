@@ -1,13 +1,22 @@
-/* Point-to-point messages of the underlying MPI, on a communicator of their own (include/unisono_messages.h). */
+/*
+ * Point-to-point messages of the underlying MPI (include/unisono_messages.h), on a communicator that the program does not have. An MPI can make
+ * only so many communicators (MPICH about 2000), and the program may need them all. So the messages of all communicators go over that of
+ * MPI_COMM_WORLD, each with tags of its own. Its ranks agree on a number, from which its tags follow.
+ */
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "unisono_messages.h"
 
+/* One communicator's messages. */
 struct link {
     MPI_Comm comm;
+    int number;       /* its tags' among those on `comm`; OWN: `comm` is for it alone */
+    int first;        /* its first tag */
+    int size, *ranks; /* its ranks' on `comm`; null: the same */
 };
-
-static MPI_Comm comm_of(void *context) { return ((struct link *)context)->comm; }
+enum { OWN = -1 };
 
 /* Calls the MPI; collectives that it calls meanwhile are not taken over. */
 #define INSIDE(call)                                                                                                   \
@@ -36,30 +45,53 @@ static bool running(void) {
 
 /* ---- Messages -------------------------------------------------------------------------------------- */
 
+static int rank_of(const struct link *link, uint32_t rank) {
+    if (rank == UNISONO_MESSAGES_ANY) return MPI_ANY_SOURCE;
+    return link->ranks ? link->ranks[rank] : (int)rank;
+}
+
+static bool has(const struct link *link, int rank) {
+    for (int r = 0; link->ranks && r < link->size; r++)
+        if (link->ranks[r] == rank) return true;
+    return !link->ranks;
+}
+
 static int send(void *context, const void *bytes, uint64_t len, uint32_t to, int tag, uintptr_t *request) {
+    const struct link *link = context;
     MPI_Request begun;
     if (!running()) return UNISONO_MESSAGES_NOT_RUNNING;
-    int code = INSIDE(PMPI_Isend(bytes, (int)len, MPI_BYTE, (int)to, tag, comm_of(context), &begun));
+    int code = INSIDE(PMPI_Isend(bytes, (int)len, MPI_BYTE, rank_of(link, to), link->first + tag, link->comm, &begun));
     *request = (uintptr_t)begun;
     return class_of(code);
 }
 
-static int source(uint32_t from) { return from == UNISONO_MESSAGES_ANY ? MPI_ANY_SOURCE : (int)from; }
+/* Receives what no rank of the communicator has sent: one that has failed had sent it on an earlier communicator of the same number. */
+static int drop(const struct link *link, int count, const MPI_Status *status) {
+    char *bytes = malloc((size_t)count + 1);
+    if (!bytes) return MPI_ERR_NO_MEM;
+    int code = INSIDE(PMPI_Recv(bytes, count, MPI_BYTE, status->MPI_SOURCE, status->MPI_TAG, link->comm, MPI_STATUS_IGNORE));
+    free(bytes);
+    return code;
+}
 
 static int probe(void *context, uint32_t from, int tag, int *found, uint64_t *len) {
+    const struct link *link = context;
     MPI_Status status;
     int count = 0;
     if (!running()) return UNISONO_MESSAGES_NOT_RUNNING;
-    int code = INSIDE(PMPI_Iprobe(source(from), tag, comm_of(context), found, &status));
+    int code = INSIDE(PMPI_Iprobe(rank_of(link, from), link->first + tag, link->comm, found, &status));
     if (code == MPI_SUCCESS && *found) code = PMPI_Get_count(&status, MPI_BYTE, &count);
+    if (code == MPI_SUCCESS && *found && from == UNISONO_MESSAGES_ANY && !has(link, status.MPI_SOURCE))
+        *found = 0, code = drop(link, count, &status);
     *len = (uint64_t)count;
     return class_of(code);
 }
 
 static int receive(void *context, void *bytes, uint64_t len, uint32_t from, int tag, uintptr_t *request) {
+    const struct link *link = context;
     MPI_Request begun;
     if (!running()) return UNISONO_MESSAGES_NOT_RUNNING;
-    int code = INSIDE(PMPI_Irecv(bytes, (int)len, MPI_BYTE, source(from), tag, comm_of(context), &begun));
+    int code = INSIDE(PMPI_Irecv(bytes, (int)len, MPI_BYTE, rank_of(link, from), link->first + tag, link->comm, &begun));
     *request = (uintptr_t)begun;
     return class_of(code);
 }
@@ -73,11 +105,64 @@ static int test(void *context, uintptr_t *request, int *done) {
     return class_of(code);
 }
 
+/* ---- Numbers of communicators on that of MPI_COMM_WORLD ---------------------------------------------- */
+
+/* Bit n of this process's numbers is set while n is free here. A number is taken by the ranks of one communicator; others, that have no
+ * process in common with it, may have the same one. After an error a communicator is not closed, since messages may be left: its
+ * number is not free again. */
+enum { NUMBERS = 2048, WORD = 64, WORDS = NUMBERS / WORD };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t numbers[WORDS];
+static bool agreeing; /* a thread has offered them; another one offers none meanwhile, and so does not take the same one */
+static MPI_Comm shared; /* null: none yet */
+
+static void set_free(int number, bool is_free) {
+    uint64_t bit = UINT64_C(1) << number % WORD;
+    if (is_free) numbers[number / WORD] |= bit;
+    else numbers[number / WORD] &= ~bit;
+}
+
+void shim_share_world(const struct unisono_messages *layer) {
+    const struct link *link = layer->context;
+    pthread_mutex_lock(&lock);
+    memset(numbers, 0xff, sizeof numbers);
+    set_free(0, false);
+    shared = link->comm;
+    pthread_mutex_unlock(&lock);
+}
+
+/* A number that is free on all ranks, which takes it; collective. OWN: there is none. */
+static int take_number(MPI_Comm comm) {
+    uint64_t offered[WORDS] = {0}, agreed[WORDS];
+    int number = OWN;
+    pthread_mutex_lock(&lock);
+    bool offers = shared && !agreeing && !shim_hears_failures; /* a communicator of survivors must not have messages' with the others */
+    if (offers) memcpy(offered, numbers, sizeof offered), agreeing = true;
+    pthread_mutex_unlock(&lock);
+    int code = INSIDE(PMPI_Allreduce(offered, agreed, WORDS, MPI_UINT64_T, MPI_BAND, comm));
+    pthread_mutex_lock(&lock);
+    for (int w = 0; code == MPI_SUCCESS && number == OWN && w < WORDS; w++)
+        if (agreed[w]) number = w * WORD + __builtin_ctzll(agreed[w]);
+    if (number != OWN) set_free(number, false);
+    if (offers) agreeing = false;
+    pthread_mutex_unlock(&lock);
+    return number;
+}
+
+static void give_number(int number) {
+    pthread_mutex_lock(&lock);
+    set_free(number, true);
+    pthread_mutex_unlock(&lock);
+}
+
 bool shim_ending;
 
 static int close_link(void *context) {
     struct link *link = context;
-    int code = running() && !shim_ending ? INSIDE(PMPI_Comm_free(&link->comm)) : MPI_SUCCESS;
+    int code = MPI_SUCCESS;
+    if (link->number != OWN) give_number(link->number);
+    else if (running() && !shim_ending && link->comm != shared) code = INSIDE(PMPI_Comm_free(&link->comm));
+    free(link->ranks);
     free(link);
     return class_of(code);
 }
@@ -91,7 +176,27 @@ static uint64_t tags(void) {
     return 1 + (uint64_t)(code == MPI_SUCCESS && found ? *largest : 32767); /* the least that MPI allows */
 }
 
-int shim_connect(MPI_Comm comm, struct unisono_messages *layer) {
+/* A communicator's tags on that of MPI_COMM_WORLD; at least 16, since an MPI has 32768 or more. */
+static uint64_t tags_of_each(void) { return tags() / NUMBERS; }
+
+/* The ranks' on MPI_COMM_WORLD, all of which are there; null: no memory. */
+static int *ranks_in_world(MPI_Comm comm, int size) {
+    MPI_Group world, group;
+    int *ranks = malloc(2 * sizeof *ranks * (size_t)size);
+    if (!ranks) return NULL;
+    for (int r = 0; r < size; r++) ranks[size + r] = r;
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Comm_group(comm, &group);
+    int code = PMPI_Group_translate_ranks(group, size, ranks + size, world, ranks);
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    if (code == MPI_SUCCESS) return ranks;
+    free(ranks);
+    return NULL;
+}
+
+/* Connects over a communicator for this layer alone, with so many tags. */
+static int connect(MPI_Comm comm, uint64_t tags, struct unisono_messages *layer) {
     int rank, size, inter = 0;
     if (comm == MPI_COMM_NULL) return UNISONO_MESSAGES_NO_COMMUNICATOR;
     int code = PMPI_Comm_test_inter(comm, &inter);
@@ -110,7 +215,26 @@ int shim_connect(MPI_Comm comm, struct unisono_messages *layer) {
         free(link);
         return class_of(code);
     }
-    *layer = (struct unisono_messages){link, (uint32_t)rank, (uint32_t)size, tags(), send, probe, receive, test, close_link};
+    link->number = OWN, link->first = 0, link->size = size, link->ranks = NULL;
+    *layer = (struct unisono_messages){link, (uint32_t)rank, (uint32_t)size, tags, send, probe, receive, test, close_link};
+    return 0;
+}
+
+int shim_connect(MPI_Comm comm, struct unisono_messages *layer) { return connect(comm, tags(), layer); }
+
+int shim_connect_shared(MPI_Comm comm, struct unisono_messages *layer) {
+    int rank, size, number = comm == MPI_COMM_WORLD ? OWN : take_number(comm);
+    if (number == OWN) return connect(comm, comm == MPI_COMM_WORLD ? tags_of_each() : tags(), layer);
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &size);
+    struct link *link = malloc(sizeof *link);
+    int *ranks = ranks_in_world(comm, size);
+    if (!link || !ranks) {
+        free(link), free(ranks);
+        return give_number(number), MPI_ERR_NO_MEM;
+    }
+    *link = (struct link){shared, number, number * (int)tags_of_each(), size, ranks};
+    *layer = (struct unisono_messages){link, (uint32_t)rank, (uint32_t)size, tags_of_each(), send, probe, receive, test, close_link};
     return 0;
 }
 

@@ -116,6 +116,7 @@ bool shim_is_foreign(void);
 #define PMPI_Isend SHIM_FUNCTION(PMPI_Isend)
 #define PMPI_Op_commutative SHIM_FUNCTION(PMPI_Op_commutative)
 #define PMPI_Pack SHIM_FUNCTION(PMPI_Pack)
+#define PMPI_Recv SHIM_FUNCTION(PMPI_Recv)
 #define PMPI_Recv_init SHIM_FUNCTION(PMPI_Recv_init)
 #define PMPI_Reduce SHIM_FUNCTION(PMPI_Reduce)
 #define PMPI_Reduce_local SHIM_FUNCTION(PMPI_Reduce_local)
@@ -397,6 +398,10 @@ void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mp
 struct unisono_messages;
 /* As unisono_messages_connect, with a C handle; MPI must be initialised and not finalised. */
 int shim_connect(MPI_Comm comm, struct unisono_messages *layer);
+/* The same over the messages' communicator of MPI_COMM_WORLD, which has all ranks, if that can be had. */
+int shim_connect_shared(MPI_Comm comm, struct unisono_messages *layer);
+/* From now on those of MPI_COMM_WORLD, a layer of shim_connect_shared, can be. To be called on all ranks or none. */
+void shim_share_world(const struct unisono_messages *layer);
 /* MPI_Finalize was called: it frees the communicators itself. */
 extern bool shim_ending;
 

@@ -82,11 +82,10 @@ int unisono_mpi_crowded(uint32_t local_ranks);
  * UNISONO_MPI_NODES,
  *
  *     unisono_mpi_nodes(all, ranks, nodes);                      each rank's node, in the order of their first ranks
- *     PMPI_Comm_split(comm, nodes[rank], rank, &inside);
- *     unisono_mpi_levels_offer(ranks_inside, &mine);
- *     PMPI_Allgather(..., inside);
+ *     unisono_mpi_levels_offer(ranks_inside, &mine);             ranks_inside: those on this rank's node
+ *     PMPI_Allgather(..., comm);
  *     reason = unisono_mpi_levels_attach(all_inside, ranks_inside, rank_inside, &lease);
- *     unisono_messages_connect(comm, &layer);
+ *     unisono_messages_connect(comm, &layer);                    or another layer over all ranks
  *     PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm);
  *     levels = unisono_mpi_levels_settle(lease, worst, &layer, all, ranks, rank, local_ranks, progress);
  *     ...
