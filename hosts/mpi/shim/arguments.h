@@ -59,6 +59,13 @@
 #define SENDS_TYPED_PLANNED struct shim_blocks send,
 #define SENDS_TYPED_PLAN SHIM_TYPED(send, send_counts, send_starts, send_types),
 
+/* The same, with displacements of type MPI_Aint: of neighbors. */
+#define SENDS_PLACED_NAMES send, send_counts, send_starts, send_types,
+#define SENDS_PLACED_C                                                                                                 \
+    const void *send, const SHIM_COUNT *send_counts, const MPI_Aint *send_starts, const void *send_types,
+#define SENDS_PLACED_PLANNED struct shim_blocks send,
+#define SENDS_PLACED_PLAN SHIM_PLACED(send, send_counts, send_starts, send_types),
+
 /* The receive side: equal blocks. */
 #define RECEIVE_NAMES receive, count, type,
 #define RECEIVE_C void *receive, SHIM_COUNT count, shim_handle type,
@@ -77,6 +84,12 @@
     void *receive, const SHIM_COUNT *counts, const SHIM_DISPLACEMENT *starts, const void *types,
 #define RECEIVES_TYPED_PLANNED struct shim_blocks receive,
 #define RECEIVES_TYPED_PLAN SHIM_TYPED(receive, counts, starts, types),
+
+/* The same, with displacements of type MPI_Aint. */
+#define RECEIVES_PLACED_NAMES receive, counts, starts, types,
+#define RECEIVES_PLACED_C void *receive, const SHIM_COUNT *counts, const MPI_Aint *starts, const void *types,
+#define RECEIVES_PLACED_PLANNED struct shim_blocks receive,
+#define RECEIVES_PLACED_PLAN SHIM_PLACED(receive, counts, starts, types),
 
 /* The communicator, without and with a root. */
 #define ALL_NAMES comm
@@ -101,6 +114,11 @@
     (struct shim_blocks) {                                                                                             \
         .buffer = address, .listed = true, .counts = SHIM_LIST(lengths), .displacements = SHIM_LIST(places),           \
         .typed = true, .types = handles                                                                                \
+    }
+#define SHIM_PLACED(address, lengths, places, handles)                                                                 \
+    (struct shim_blocks) {                                                                                             \
+        .buffer = address, .listed = true, .counts = SHIM_LIST(lengths),                                               \
+        .displacements = (struct shim_list){.at = places, .wide = true}, .typed = true, .types = handles               \
     }
 #define SHIM_LIST(items) ((struct shim_list){.at = items, .wide = SHIM_WIDE})
 

@@ -58,7 +58,7 @@ INLINE enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
     c->send.blocks = c->receive.blocks = 0;
     c->send.shape = c->receive.shape = &shim_nothing;
     c->send_in_place = c->receive_in_place = false;
-    c->folds = false;
+    c->folds = c->disputed = false;
     c->code = MPI_SUCCESS;
     return ROUTE_TAKEN;
 }
@@ -299,6 +299,19 @@ INLINE enum shim_route plan_alltoall(struct shim_call *c, enum shim_collective c
     return right ? ROUTE_TAKEN : to_underlying(c, REASON_ARGUMENTS);
 }
 
+/* An Alltoallv or Alltoallw in which only neighbors have blocks. */
+INLINE enum shim_route plan_neighbors(struct shim_call *c, enum shim_collective collective, struct shim_blocks send,
+                                      struct shim_blocks receive, MPI_Comm comm) {
+    if (c->usual) return ROUTE_UNDERLYING;
+    BEGIN();
+    bool alike = collective == NEIGHBOR_ALLGATHER || collective == NEIGHBOR_ALLGATHERV, disputed = false;
+    bool right = send.buffer != MPI_IN_PLACE && receive.buffer != MPI_IN_PLACE &&
+                 shim_neighbors(comm, c->on, alike, &send, &receive, &disputed) && lay_out(c, &c->send, send, c->on->size, SLOT_SEND) &&
+                 lay_out(c, &c->receive, receive, c->on->size, SLOT_RECEIVE);
+    c->disputed = disputed;
+    return right ? ROUTE_TAKEN : to_underlying(c, REASON_ARGUMENTS);
+}
+
 /* ---- Buffers ---------------------------------------------------------------------------------------------------- */
 
 /* Packs block `only` of a staged side, or all blocks (-1); or unpacks them. */
@@ -402,9 +415,25 @@ INLINE int input(const struct shim_call *c) {
  * Calls the collective's function, in a segment or over several nodes. collectives.def has its arguments, in the names
  * that are declared here.
  */
-#define unisono_alltoallw unisono_alltoallv /* the lists are in bytes, whatever the types */
+/* The lists are in bytes, whatever the types, and of all ranks, also where only neighbors have blocks. */
+#define unisono_alltoallw unisono_alltoallv
 #define unisono_ialltoallw unisono_ialltoallv
 #define unisono_mpi_levels_alltoallw unisono_mpi_levels_alltoallv
+#define unisono_neighbor_allgather unisono_alltoallv
+#define unisono_ineighbor_allgather unisono_ialltoallv
+#define unisono_mpi_levels_neighbor_allgather unisono_mpi_levels_alltoallv
+#define unisono_neighbor_allgatherv unisono_alltoallv
+#define unisono_ineighbor_allgatherv unisono_ialltoallv
+#define unisono_mpi_levels_neighbor_allgatherv unisono_mpi_levels_alltoallv
+#define unisono_neighbor_alltoall unisono_alltoallv
+#define unisono_ineighbor_alltoall unisono_ialltoallv
+#define unisono_mpi_levels_neighbor_alltoall unisono_mpi_levels_alltoallv
+#define unisono_neighbor_alltoallv unisono_alltoallv
+#define unisono_ineighbor_alltoallv unisono_ialltoallv
+#define unisono_mpi_levels_neighbor_alltoallv unisono_mpi_levels_alltoallv
+#define unisono_neighbor_alltoallw unisono_alltoallv
+#define unisono_ineighbor_alltoallw unisono_ialltoallv
+#define unisono_mpi_levels_neighbor_alltoallw unisono_mpi_levels_alltoallv
 INLINE int call(const struct shim_call *c) {
     unisono_comm *segment = c->on->comm;
     const unisono_mpi_levels *levels = c->on->levels;

@@ -122,6 +122,7 @@ static int deleted(MPI_Comm comm, int key, void *value, void *extra) {
     unisono_mpi_lease *lease = entry->lease;
     unisono_mpi_levels *levels = entry->levels;
     entry->lease = NULL, entry->comm = NULL, entry->levels = NULL;
+    shim_forget_topology(entry);
     give_up(entry);
     if (!shim_keeps_lease(lease)) unisono_mpi_release(lease);
     unisono_mpi_levels_release(levels);

@@ -85,6 +85,8 @@ bool shim_is_foreign(void);
 #define PMPI_Abort SHIM_FUNCTION(PMPI_Abort)
 #define PMPI_Allgather SHIM_FUNCTION(PMPI_Allgather)
 #define PMPI_Allreduce SHIM_FUNCTION(PMPI_Allreduce)
+#define PMPI_Cart_shift SHIM_FUNCTION(PMPI_Cart_shift)
+#define PMPI_Cartdim_get SHIM_FUNCTION(PMPI_Cartdim_get)
 #define PMPI_Comm_call_errhandler SHIM_FUNCTION(PMPI_Comm_call_errhandler)
 #define PMPI_Comm_create_keyval SHIM_FUNCTION(PMPI_Comm_create_keyval)
 #define PMPI_Comm_delete_attr SHIM_FUNCTION(PMPI_Comm_delete_attr)
@@ -99,12 +101,16 @@ bool shim_is_foreign(void);
 #define PMPI_Comm_size SHIM_FUNCTION(PMPI_Comm_size)
 #define PMPI_Comm_split SHIM_FUNCTION(PMPI_Comm_split)
 #define PMPI_Comm_test_inter SHIM_FUNCTION(PMPI_Comm_test_inter)
+#define PMPI_Dist_graph_neighbors SHIM_FUNCTION(PMPI_Dist_graph_neighbors)
+#define PMPI_Dist_graph_neighbors_count SHIM_FUNCTION(PMPI_Dist_graph_neighbors_count)
 #define PMPI_Errhandler_free SHIM_FUNCTION(PMPI_Errhandler_free)
 #define PMPI_Error_class SHIM_FUNCTION(PMPI_Error_class)
 #define PMPI_Error_string SHIM_FUNCTION(PMPI_Error_string)
 #define PMPI_Finalized SHIM_FUNCTION(PMPI_Finalized)
 #define PMPI_Get_count SHIM_FUNCTION(PMPI_Get_count)
 #define PMPI_Get_library_version SHIM_FUNCTION(PMPI_Get_library_version)
+#define PMPI_Graph_neighbors SHIM_FUNCTION(PMPI_Graph_neighbors)
+#define PMPI_Graph_neighbors_count SHIM_FUNCTION(PMPI_Graph_neighbors_count)
 #define PMPI_Grequest_complete SHIM_FUNCTION(PMPI_Grequest_complete)
 #define PMPI_Grequest_start SHIM_FUNCTION(PMPI_Grequest_start)
 #define PMPI_Group_free SHIM_FUNCTION(PMPI_Group_free)
@@ -126,10 +132,16 @@ bool shim_is_foreign(void);
 #define PMPI_Status_set_cancelled SHIM_FUNCTION(PMPI_Status_set_cancelled)
 #define PMPI_Status_set_elements SHIM_FUNCTION(PMPI_Status_set_elements)
 #define PMPI_Test SHIM_FUNCTION(PMPI_Test)
+#define PMPI_Topo_test SHIM_FUNCTION(PMPI_Topo_test)
 #define PMPI_Type_commit SHIM_FUNCTION(PMPI_Type_commit)
 #define PMPI_Type_contiguous SHIM_FUNCTION(PMPI_Type_contiguous)
 #define PMPI_Type_create_hindexed SHIM_FUNCTION(PMPI_Type_create_hindexed)
 #define PMPI_Type_create_keyval SHIM_FUNCTION(PMPI_Type_create_keyval)
+#if MPI_VERSION >= 4
+#define PMPI_Type_create_struct_c SHIM_FUNCTION(PMPI_Type_create_struct_c)
+#else
+#define PMPI_Type_create_struct SHIM_FUNCTION(PMPI_Type_create_struct)
+#endif
 #define PMPI_Type_free SHIM_FUNCTION(PMPI_Type_free)
 #define PMPI_Type_get_attr SHIM_FUNCTION(PMPI_Type_get_attr)
 #if MPI_VERSION >= 4
@@ -240,6 +252,8 @@ enum shim_slot {
     SLOT_RECEIVE_LISTS,
     SLOT_SEND_SHAPES,
     SLOT_RECEIVE_SHAPES,
+    SLOT_SEND_NEIGHBORS,
+    SLOT_RECEIVE_NEIGHBORS,
     SLOTS_OF_A_CALL,
     SLOT_LEFT = SLOTS_OF_A_CALL, /* operands of the program's operation, unpacked */
     SLOT_RIGHT,
@@ -343,6 +357,7 @@ struct shim_comm {
     int reason;
     int rank, size;
     unisono_mpi_lease *lease;
+    struct shim_topology *topology; /* its neighbors, once they were looked up; else null */
     struct shim_comm *next; /* in the list of unused entries */
 };
 
@@ -462,6 +477,17 @@ bool shim_is_dense(MPI_Datatype type);
 /* Packs `count` elements at `at` into `packed`, or unpacks them from there. False: the MPI has failed. */
 bool shim_pack(void *at, uint64_t count, MPI_Datatype type, const struct shim_shape *shape, char *packed, bool pack);
 
+/* ---- Neighborhood collectives (neighbors.c) --------------------------------------------------------------- */
+
+struct shim_blocks;
+/* Makes blocks of neighbors, as the program passes them, blocks of ranks, with lists of 64 bits, which are valid until the thread's next call.
+ * `alike`: one block is sent to all. *disputed: MPIs differ in what this rank receives. False: the communicator has no topology, an argument is wrong, or
+ * there is no memory. */
+bool shim_neighbors(MPI_Comm comm, const struct shim_comm *on, bool alike, struct shim_blocks *send, struct shim_blocks *receive,
+                    bool *disputed);
+/* The communicator is freed. */
+void shim_forget_topology(struct shim_comm *entry);
+
 /* ---- Memory of devices (device.c) --------------------------------------------------------------------- */
 
 /* Does the MPI accept addresses of a device's memory? It does not change after shim_prepare_devices. */
@@ -555,6 +581,7 @@ struct shim_call {
     bool send_in_place, receive_in_place;
     int root;
     bool folds; /* is it a reduction? */
+    bool disputed; /* MPIs differ in this rank's result: UNISONO_VERIFY does not compare it */
     MPI_Op op;
     const unisono_op *operation;
     enum shim_form form;
