@@ -304,7 +304,7 @@ mod tests {
             measured.lends().among(ranks, crowded).lengths(Kind::Scatter, true).map(|lengths| lengths.from)
         };
         assert_eq!([2, 5, 6, 64].map(|ranks| from(ranks, false)), [64, 64, 8, 8].map(Some));
-        assert_eq!(from(64, true), Some(super::super::CROWDED_LEAST), "those of two, for long messages");
+        assert_eq!(from(64, true), from(2, true), "nothing that was measured");
         let near = |ranks| measured.nearest("scatter", ranks, 8, true).map(|cell| (cell.ranks, cell.bytes));
         assert_eq!([3, 6].map(near), [Some((2, 8)), Some((16, 8))]);
     }

@@ -48,7 +48,8 @@ pub const LEAST: usize = 1536;
 /// The same where ranks share cores: a lender that waits for its readers there gives its core away first.
 pub const CROWDED_LEAST: usize = 64 << 10;
 
-/// Where nothing was measured: a scatter's blocks that are lent, in bytes, and the number of ranks from which on they are.
+/// Where nothing was measured, or ranks share cores: a scatter's blocks that are lent, in bytes, and the number of ranks from which on they
+/// are, if each has a core.
 const SCATTERED: usize = 128 << 10;
 const MANY: usize = 8;
 
@@ -106,12 +107,6 @@ impl ByKind {
         let all = if warm { &self.warm } else { &self.cold };
         all.get(kind as usize).copied().filter(|lengths| lengths.from < usize::MAX)
     }
-
-    /// The same, but none below `least` bytes.
-    fn no_shorter(self, least: usize) -> Self {
-        let long = |lengths: Lengths| Lengths { from: lengths.from.max(least), ..lengths };
-        Self { warm: self.warm.map(long), cold: self.cold.map(long) }
-    }
 }
 
 /// The same, for communicators of few ranks and of many: where many read one rank's memory at once, each reader's core does a part
@@ -150,17 +145,26 @@ impl LendFrom {
         ranks >= self.bound
     }
 
-    /// Those of a communicator. Where ranks share cores, what was measured between two holds for long messages alone.
-    pub fn among(&self, ranks: usize, crowded: bool) -> ByKind {
-        let few = || if crowded && !self.asked { self.few.no_shorter(CROWDED_LEAST) } else { self.few };
-        if crowded || !self.is_many(ranks) { few() } else { self.many }
+    /// Those of a communicator.
+    pub const fn among(&self, ranks: usize, crowded: bool) -> ByKind {
+        if crowded && !self.asked {
+            Self::CROWDED
+        } else if self.is_many(ranks) {
+            self.many
+        } else {
+            self.few
+        }
     }
 
-    /// Where nothing was measured: long scatters among many alone, whose root would copy all blocks by itself (docs/explanation/decisions.md,
-    /// 69).
+    const LONG: Lengths = Lengths { from: SCATTERED, below: usize::MAX };
+
+    /// Where ranks share cores: a lender waits until its readers have had their turns, which costs more than its copy does; but the root of a
+    /// scatter would copy all blocks by itself (docs/explanation/decisions.md, 99).
+    const CROWDED: ByKind = ByKind::NONE.and(Kind::Scatter, true, Self::LONG);
+
+    /// Where nothing was measured: long scatters among many alone, for the same reason (69).
     pub const UNMEASURED: Self = {
-        let long = Lengths { from: SCATTERED, below: usize::MAX };
-        let many = ByKind::NONE.and(Kind::Scatter, true, long).and(Kind::Scatter, false, long);
+        let many = ByKind::NONE.and(Kind::Scatter, true, Self::LONG).and(Kind::Scatter, false, Self::LONG);
         Self::measured(ByKind::NONE, many, MANY)
     };
 
@@ -580,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_holds_for_few_ranks_or_many_and_for_long_messages_where_they_share_cores() {
+    fn what_was_measured_holds_for_few_ranks_or_many_and_not_where_they_share_cores() {
         let few = ByKind::NONE.and(Kind::Alltoall, true, from(8)).and(Kind::Alltoall, false, from(9));
         let many = ByKind::NONE.and(Kind::Scatter, true, from(7));
         let measured = LendFrom::measured(few, many, 5);
@@ -589,15 +593,15 @@ mod tests {
             [(Kind::Alltoall, true), (Kind::Alltoall, false), (Kind::Scatter, true)]
                 .map(|(kind, warm)| of.lengths(kind, warm).map(|lengths| lengths.from))
         };
-        let long = Some(CROWDED_LEAST);
         assert_eq!(shortest(measured, 4, false), [Some(8), Some(9), None]);
         assert_eq!(shortest(measured, 5, false), [None, None, Some(7)]);
-        assert_eq!([4, 5].map(|ranks| shortest(measured, ranks, true)), [[long, long, None]; 2]);
+        let crowded = [None, None, Some(SCATTERED)];
+        assert_eq!([4, 5].map(|ranks| shortest(measured, ranks, true)), [crowded; 2]);
         assert_eq!([2, 9].map(|ranks| shortest(LendFrom::bytes(8), ranks, true)), [[Some(8); 3]; 2], "asked for");
         assert_eq!(shortest(LendFrom::OFF, 9, false), [None; 3]);
         let unmeasured = |ranks, crowded| shortest(LendFrom::UNMEASURED, ranks, crowded);
         assert_eq!(unmeasured(MANY, false), [None, None, Some(SCATTERED)]);
-        assert_eq!([unmeasured(MANY - 1, false), unmeasured(MANY, true)], [[None; 3]; 2]);
+        assert_eq!([unmeasured(MANY - 1, false), unmeasured(MANY, true)], [[None; 3], crowded]);
         // A block is the message where each reader has one of its own.
         let memory = [0u8; 30];
         let peers = || (0..4).map(|_| Arc::new(Peer::new(0, None))).collect();

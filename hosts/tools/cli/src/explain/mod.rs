@@ -108,7 +108,7 @@ fn copies(args: &Explain) -> Result<[Copies; 2], Failure> {
     let measured = Measured::here().unwrap_or_default();
     let crowded = decide::crowded(args.ranks);
     let lends = setting.among(args.ranks as usize, crowded);
-    // Ranks that share cores go by what was measured between few.
+    // Ranks that share cores go by nothing that was measured; what was measured between few is shown.
     let ranks = if crowded { 1 } else { args.ranks };
     Ok([true, false].map(|warm| {
         let stands = lending::stands_for(&name);
