@@ -106,14 +106,20 @@ static int64_t start(const struct edges *e, int at) {
 static int64_t start_in_bytes(const struct edges *e, int at) { return start(e, at) * (e->of.typed ? 1 : e->extent); }
 static MPI_Datatype type(const struct edges *e, int at) { return e->of.typed ? e->of.types[at] : e->of.type; }
 
-/* The types that the thread's last call has joined. What is started or made keeps duplicates. */
-static _Thread_local struct {
-    MPI_Datatype *types;
-    int count, room;
-} joined;
+static void free_joined(struct shim_thread *self) {
+    while (self->joined.count) PMPI_Type_free(&self->joined.types[--self->joined.count]);
+}
 
-static void free_joined(void) {
-    while (joined.count) PMPI_Type_free(&joined.types[--joined.count]);
+/* Adds a type to those that the thread's next call frees. What this one starts or makes keeps duplicates. */
+static bool free_later(struct shim_thread *self, MPI_Datatype type) {
+    if (self->joined.count == self->joined.room) {
+        int room = self->joined.room ? 2 * self->joined.room : 8;
+        MPI_Datatype *types = realloc(self->joined.types, sizeof *types * (size_t)room);
+        if (!types) return PMPI_Type_free(&type), false;
+        self->joined.types = types, self->joined.room = room;
+    }
+    self->joined.types[self->joined.count++] = type;
+    return true;
 }
 
 /* Can it be used to send data? Then *extent is its extent, unless `extent` is null. */
@@ -125,38 +131,31 @@ static bool is_valid(MPI_Datatype type, int64_t *extent) {
     return shape;
 }
 
+/* The numbers of a struct's parts. */
+#if MPI_VERSION >= 4
+typedef MPI_Count part_length, part_place;
+#define create_struct PMPI_Type_create_struct_c
+#else
+typedef int part_length;
+typedef MPI_Aint part_place;
+#define create_struct PMPI_Type_create_struct
+#endif
+
 /* The blocks of one rank, which are several, as one type. False: an argument is wrong, or there is no memory. */
 static bool join(const struct edges *e, int rank, MPI_Datatype *made) {
-#if MPI_VERSION >= 4
-    typedef MPI_Count count;
-#define JOIN PMPI_Type_create_struct_c
-    typedef MPI_Count place_of;
-#else
-    typedef int count;
-#define JOIN PMPI_Type_create_struct
-    typedef MPI_Aint place_of;
-#endif
-    if (joined.count == joined.room) {
-        int room = joined.room ? 2 * joined.room : 8;
-        MPI_Datatype *types = realloc(joined.types, sizeof *types * (size_t)room);
-        if (!types) return false;
-        joined.types = types, joined.room = room;
-    }
-    count *lengths = malloc((sizeof *lengths + sizeof(place_of) + sizeof(MPI_Datatype)) * (size_t)e->count);
-    if (!lengths) return false;
-    place_of *places = malloc(sizeof *places * (size_t)e->count);
+    part_length *lengths = malloc(sizeof *lengths * (size_t)e->count);
+    part_place *places = malloc(sizeof *places * (size_t)e->count);
     MPI_Datatype *types = malloc(sizeof *types * (size_t)e->count);
     int several = 0;
-    bool right = places && types;
+    bool right = lengths && places && types;
     for (int i = 0; right && i < e->count; i++) {
         int at = place(e, i);
-        if (e->ranks[at] != rank) continue;
-        right = length(e, at) >= 0 && is_valid(type(e, at), NULL);
-        lengths[several] = (count)length(e, at), places[several] = (place_of)start_in_bytes(e, at), types[several++] = type(e, at);
+        if (e->ranks[at] != rank || length(e, at) == 0) continue;
+        right = length(e, at) > 0 && is_valid(type(e, at), NULL);
+        lengths[several] = (part_length)length(e, at), places[several] = (part_place)start_in_bytes(e, at), types[several++] = type(e, at);
     }
-    right = right && JOIN(several, lengths, places, types, made) == MPI_SUCCESS;
-    if (right) joined.types[joined.count++] = *made;
-    right = right && PMPI_Type_commit(made) == MPI_SUCCESS;
+    right = right && create_struct(several, lengths, places, types, made) == MPI_SUCCESS && free_later(shim_thread(), *made) &&
+            PMPI_Type_commit(made) == MPI_SUCCESS;
     free(lengths), free(places), free(types);
     return right;
 }
@@ -193,7 +192,7 @@ bool shim_neighbors(MPI_Comm comm, const struct shim_comm *on, bool alike, struc
                     bool *disputed) {
     struct shim_thread *self = shim_thread();
     self->inside++;
-    free_joined();
+    free_joined(self);
     const struct shim_topology *t = topology(comm, on);
     bool right = t;
     if (right) {

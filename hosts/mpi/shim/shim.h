@@ -306,6 +306,10 @@ struct shim_thread {
     struct shim_shape derived[2]; /* those of the sides of a call whose types are not predefined */
     struct shim_user user;
     struct shim_freed *freeing;
+    struct {
+        MPI_Datatype *types;
+        int count, room;
+    } joined; /* types that its last neighborhood collective has made */
     struct shim_memory slots[SLOTS];
     /* Only the thread itself writes these, by relaxed atomics. */
     uint64_t calls[SHIM_CALLS][SHIM_ALGORITHMS], bytes[SHIM_CALLS], reasons[REASONS], packed, progressed;
