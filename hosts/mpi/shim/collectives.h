@@ -27,11 +27,12 @@ INLINE enum shim_route to_underlying(const struct shim_call *c, enum shim_reason
     return c->usual ? ROUTE_UNDERLYING : passed_on(reason);
 }
 
-/* The entry of a usual call's communicator: that of the thread's last call. Null: it is another one, or the call can't be usual. */
+/* The entry of a usual call's communicator, which has a segment. Null: the call is another one. */
 INLINE const struct shim_comm *usual_entry(MPI_Comm comm) {
     struct shim_thread *self = shim_self;
     if (!shim_is_plain() || !self || self->inside) return NULL;
-    return self->last && shim_has_key(self->last, comm) && self->last->comm ? self->last : NULL;
+    const struct shim_comm *on = shim_find_again(comm);
+    return on && on->comm ? on : NULL;
 }
 
 /* The first part of every plan. */

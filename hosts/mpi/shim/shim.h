@@ -575,8 +575,8 @@ static inline uint64_t shim_bytes_of(const struct shim_side *side, int block) {
 }
 
 struct shim_call {
-    /* Is this blocking call as most are, so that no more needs to be looked at than such a call needs? On the thread's last communicator, which
-     * has a segment; predefined types without holes; with lists, blocks in their order; an operation of MPI's. */
+    /* Is this blocking call as most are, so that no more needs to be looked at than such a call needs? On a communicator that has a segment;
+     * predefined types without holes; with lists, blocks in their order; an operation of MPI's. */
     bool usual;
     enum shim_collective collective;
     MPI_Comm comm;
