@@ -136,7 +136,7 @@ static int take_number(MPI_Comm comm) {
     uint64_t offered[WORDS] = {0}, agreed[WORDS];
     int number = OWN;
     pthread_mutex_lock(&lock);
-    bool offers = shared && !agreeing && !shim_hears_failures; /* a communicator of survivors must not have messages' with the others */
+    bool offers = shared && !agreeing && !shim_hears_failures; /* survivors must not send on a communicator that has the dead */
     if (offers) memcpy(offered, numbers, sizeof offered), agreeing = true;
     pthread_mutex_unlock(&lock);
     int code = INSIDE(PMPI_Allreduce(offered, agreed, WORDS, MPI_UINT64_T, MPI_BAND, comm));
