@@ -185,20 +185,26 @@ void shim_finish_comms(void) {
     PMPI_Comm_free(&shim_private);
 }
 
-/* Are all ranks in this process's MPI_COMM_WORLD? The result is the same on all ranks. */
-static bool one_world(MPI_Comm comm, int size) {
+int *shim_ranks_in_world(MPI_Comm comm, int size) {
     MPI_Group world, group;
-    bool one = false;
-    int *ranks = malloc(2 * sizeof *ranks * size);
+    int *ranks = malloc(2 * sizeof *ranks * (size_t)size), *own = ranks + size;
+    if (!ranks) return NULL;
+    for (int r = 0; r < size; r++) own[r] = r;
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
     PMPI_Comm_group(comm, &group);
-    if (ranks) {
-        for (int r = 0; r < size; r++) ranks[r] = r;
-        one = PMPI_Group_translate_ranks(group, size, ranks, world, ranks + size) == MPI_SUCCESS;
-        for (int r = 0; r < size; r++) one = one && ranks[size + r] != MPI_UNDEFINED;
-    }
+    int code = PMPI_Group_translate_ranks(group, size, own, world, ranks);
     PMPI_Group_free(&group);
     PMPI_Group_free(&world);
+    if (code == MPI_SUCCESS) return ranks;
+    free(ranks);
+    return NULL;
+}
+
+/* Are all ranks in this process's MPI_COMM_WORLD? The result is the same on all ranks. */
+static bool one_world(MPI_Comm comm, int size) {
+    int *ranks = shim_ranks_in_world(comm, size);
+    bool one = ranks;
+    for (int r = 0; one && r < size; r++) one = ranks[r] != MPI_UNDEFINED;
     free(ranks);
     return one;
 }

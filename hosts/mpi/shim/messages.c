@@ -179,22 +179,6 @@ static uint64_t tags(void) {
 /* A communicator's tags on that of MPI_COMM_WORLD; at least 16, since an MPI has 32768 or more. */
 static uint64_t tags_of_each(void) { return tags() / NUMBERS; }
 
-/* The ranks' on MPI_COMM_WORLD, all of which are there; null: no memory. */
-static int *ranks_in_world(MPI_Comm comm, int size) {
-    MPI_Group world, group;
-    int *ranks = malloc(2 * sizeof *ranks * (size_t)size);
-    if (!ranks) return NULL;
-    for (int r = 0; r < size; r++) ranks[size + r] = r;
-    PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    PMPI_Comm_group(comm, &group);
-    int code = PMPI_Group_translate_ranks(group, size, ranks + size, world, ranks);
-    PMPI_Group_free(&group);
-    PMPI_Group_free(&world);
-    if (code == MPI_SUCCESS) return ranks;
-    free(ranks);
-    return NULL;
-}
-
 /* Connects over a communicator for this layer alone, with so many tags. */
 static int connect(MPI_Comm comm, uint64_t tags, struct unisono_messages *layer) {
     int rank, size, inter = 0;
@@ -228,7 +212,7 @@ int shim_connect_shared(MPI_Comm comm, struct unisono_messages *layer) {
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
     struct link *link = malloc(sizeof *link);
-    int *ranks = ranks_in_world(comm, size);
+    int *ranks = shim_ranks_in_world(comm, size);
     if (!link || !ranks) {
         free(link), free(ranks);
         return give_number(number), MPI_ERR_NO_MEM;

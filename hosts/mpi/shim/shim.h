@@ -380,6 +380,8 @@ static inline struct shim_comm *shim_find_again(MPI_Comm comm) {
 }
 /* Makes the entry, at the communicator's first use: collective. Null: an error, which was raised, and is in *code. */
 struct shim_comm *shim_attach(MPI_Comm comm, int *code);
+/* The ranks' in MPI_COMM_WORLD, to be freed; MPI_UNDEFINED: one is not there. Null: no memory, or the MPI fails. */
+int *shim_ranks_in_world(MPI_Comm comm, int size);
 /* Sets MPI_ERRORS_RETURN, so that errors of the shim's own calls do not reach the program's error handler; returns that
  * handler, which shim_unhush sets again. */
 MPI_Errhandler shim_hush(MPI_Comm comm);
