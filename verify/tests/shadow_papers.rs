@@ -6,8 +6,9 @@ use std::time::Duration;
 use unisono_kernel::Rank;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::layout::Cico;
-use unisono_kernel::region::{Base, Counter, CounterId, Extent, FlagId, Layout, MailId, Mailword, Region, Untrusted};
+use unisono_kernel::region::{
+    Base, Cico, Counter, CounterId, Extent, FlagId, Layout, MailId, Mailword, Region, Untrusted,
+};
 use unisono_local::Segment;
 use unisono_programs::judge::judge;
 use unisono_programs::{Program, threads};

@@ -11,8 +11,7 @@ use crate::error::PosixError;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use unisono_kernel::region::layout::Cico;
-use unisono_kernel::region::{Layout, Params};
+use unisono_kernel::region::{Cico, Layout, Params};
 use unisono_kernel::table::{Choices, Rule, Site};
 use unisono_table::Table;
 

@@ -4,8 +4,8 @@
 //! last, with release: a process that sees it sees the rest. All words are untrusted: a process that attaches plans its
 //! own layout from them and compares.
 
-use super::layout::{Cico, VERSION};
-use super::{Flag, FlagId, Layout, Mailboxes, Params, Region};
+use super::layout::VERSION;
+use super::{Cico, Flag, FlagId, Layout, Mailboxes, Params, Region};
 use crate::error::{Argument, Bound, Refusal};
 use core::mem::offset_of;
 

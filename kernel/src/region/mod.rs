@@ -9,6 +9,7 @@ pub mod header;
 pub mod layout;
 pub mod lease;
 pub mod mailboxes;
+mod params;
 pub mod state;
 pub mod within;
 #[cfg(test)]
@@ -20,9 +21,10 @@ use crate::data::buffer::Buf;
 use crate::op::Op;
 use core::num::NonZeroU64;
 pub use flag::{Counter, Flag, Mailword, Untrusted, Word};
-pub use layout::{Layout, Params};
+pub use layout::Layout;
 pub use lease::{Base, Term};
 pub use mailboxes::{Mailboxes, Pair};
+pub use params::{Cico, Params};
 
 /// Bytes of a line, which has one writer: two cache lines of 64 bytes, which x86 prefetches as a pair.
 pub const LINE: u64 = 128;

@@ -1,8 +1,7 @@
 //! A program as plain data.
 
 use std::ops::Range;
-use unisono_kernel::region::layout::Cico;
-use unisono_kernel::region::{Base, Params};
+use unisono_kernel::region::{Base, Cico, Params};
 
 /// Names of an enum in the text, and back.
 macro_rules! named {

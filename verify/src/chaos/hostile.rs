@@ -3,7 +3,7 @@
 use super::arena::Guarded;
 use super::{Bytes, Segment};
 use unisono_kernel::error::Cause;
-use unisono_kernel::region::{Base, Extent, LINE, Layout, Mailboxes, Params, Word, header, layout, state};
+use unisono_kernel::region::{Base, Cico, Extent, LINE, Layout, Mailboxes, Params, Word, header, layout, state};
 use unisono_shm::Mapped;
 
 /// Stores a value to a word of the segment, both chosen by the bytes.
@@ -92,7 +92,7 @@ fn plan(word: impl Fn(usize) -> u64) -> Result<Layout, ()> {
     let narrow = |i| u32::try_from(word(i)).map_err(drop);
     let cico = match (word(9), word(10), word(11)) {
         (0, 0, 0) => None,
-        (_, fragment, _) => Some(layout::Cico { slots: narrow(9)?, fragment, sets: narrow(11)? }),
+        (_, fragment, _) => Some(Cico { slots: narrow(9)?, fragment, sets: narrow(11)? }),
     };
     let (ranks, lines, queue_slots) = (narrow(4)?, narrow(6)?, narrow(7)?);
     let mailboxes = match (word(12), word(13), word(14)) {

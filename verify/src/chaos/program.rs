@@ -8,8 +8,7 @@ use std::ffi::c_void;
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::region::layout::{Cico, Params};
-use unisono_kernel::region::{Base, Layout};
+use unisono_kernel::region::{Base, Cico, Layout, Params};
 use unisono_kernel::shm::bcast::posted;
 
 /// A collective call, the same on all ranks.

@@ -13,8 +13,8 @@ use unisono_kernel::machine::transport::Shared;
 use unisono_kernel::machine::{Machine, Operation as _};
 use unisono_kernel::op::{Op, User};
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::region::layout::{Cico, LINE_PAYLOAD};
-use unisono_kernel::region::{Base, Layout, Mailboxes, Params};
+use unisono_kernel::region::layout::LINE_PAYLOAD;
+use unisono_kernel::region::{Base, Cico, Layout, Mailboxes, Params};
 
 use super::blocks::Spread;
 use super::exchanges::Exchange;

@@ -9,8 +9,7 @@ use Collective::{Allgather, Alltoall, Gatherv, Reduce, ReduceScatter, Scan, Scat
 use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::region::layout::Cico;
-use unisono_kernel::region::{Base, Mailboxes, Params};
+use unisono_kernel::region::{Base, Cico, Mailboxes, Params};
 
 /// A model.
 #[derive(Debug)]

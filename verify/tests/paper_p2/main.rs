@@ -44,8 +44,7 @@ use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::{Argument, Bound, Cause, Condition, Error, PollError, Refusal};
 use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::{Machine, Operation};
-use unisono_kernel::region::Params;
-use unisono_kernel::region::layout::Cico;
+use unisono_kernel::region::{Cico, Params};
 use unisono_kernel::shm::papers::allgather::P2Allgather;
 use unisono_local::{Local, Segment};
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::region::params::QUEUE;
 
 #[test]
 fn the_papers_example_is_780_kib() {

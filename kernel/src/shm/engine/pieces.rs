@@ -197,6 +197,16 @@ impl Readers {
             Self::One => 1,
         }
     }
+
+    /// Bytes of a slot for each of them.
+    #[inline(always)]
+    fn share(self, me: &Member) -> u64 {
+        match self {
+            Self::All => Medium::Queues.room(me) / u64::from(me.size()),
+            Self::Others => me.layout().slot_share(),
+            Self::One => Medium::Queues.room(me),
+        }
+    }
 }
 
 /// The rank that writes a piece, and the rank that reads it.
@@ -246,7 +256,7 @@ impl Pieces {
     /// The same in a line, if it has room for a piece for each reader.
     #[inline(always)]
     pub(crate) fn unknown_in_line(me: &Member) -> Option<Self> {
-        let (stride, header) = (LINE_PAYLOAD / Readers::Others.count(me) / 8 * 8, 8);
+        let (stride, header) = (me.layout().line_share() / 8 * 8, 8);
         (stride >= 16).then(|| Self {
             stride,
             header,
@@ -267,7 +277,7 @@ impl Pieces {
     fn stride(me: &Member, readers: Readers, least: u64) -> Result<u64, Refusal> {
         let (room, count) = (Medium::Queues.room(me), readers.count(me));
         Refusal::check(Argument::Ranks, count, Bound::AtMost(room / least))?;
-        let stride = room / count;
+        let stride = readers.share(me);
         Ok(stride - stride % if stride < 64 { 16 } else { 64 })
     }
 

@@ -21,7 +21,7 @@
 //! | | A4 | for each slot, for each other rank: wait for its own word there, clear it, copy the fragment out |
 //! | | L | subtract 1 from `readers`: this process has left the set |
 //!
-//! The control words take O(p²·s) bytes ([`pairs`](crate::region::layout::Cico::pairs));
+//! The control words take O(p²·s) bytes ([`pairs`](crate::region::Cico::pairs));
 //! [`crate::shm::allgather::exchange`] needs only O(p).
 //!
 //! Corrected against the printed pseudocode (docs/explanation/papers.md): all ranks go through

@@ -32,8 +32,7 @@ pub(crate) use floor::Floors;
 pub(crate) use methods::{Plan, rate_times, summary};
 pub(crate) use subject::Subject;
 pub(crate) use table::{Row, Table};
-use unisono_kernel::region::Params;
-use unisono_kernel::region::layout::Cico;
+use unisono_kernel::region::{Cico, Params};
 use unisono_posix::Joined;
 
 /// The segment that the arguments ask for.

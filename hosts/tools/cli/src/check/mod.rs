@@ -27,8 +27,7 @@ use unisono_kernel::Rank;
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::error::Error;
-use unisono_kernel::region::layout::Cico;
-use unisono_kernel::region::{Mailboxes, Params};
+use unisono_kernel::region::{Cico, Mailboxes, Params};
 use unisono_posix::Posix;
 
 const FRAGMENT: u64 = 1024;

@@ -38,7 +38,7 @@ use unisono_kernel::algorithm::{
     ScanAlgorithm,
 };
 use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::region::layout::Cico;
+use unisono_kernel::region::Cico;
 use unisono_kernel::shm;
 use unisono_kernel::table::{Choice, Collective};
 

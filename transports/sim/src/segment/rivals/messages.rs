@@ -10,7 +10,7 @@ use std::ops::Range;
 use unisono_kernel::Rank;
 use unisono_kernel::error::WaitError;
 use unisono_kernel::machine::poll::Until;
-use unisono_kernel::region::layout::Cico;
+use unisono_kernel::region::Cico;
 
 /// Bytes that fit in the line of a message's number.
 const BESIDE: usize = 48;

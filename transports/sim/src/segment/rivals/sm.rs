@@ -12,8 +12,7 @@ use super::process::{Id, Process};
 use unisono_kernel::Rank;
 use unisono_kernel::machine::poll::Until;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::Params;
-use unisono_kernel::region::layout::Cico;
+use unisono_kernel::region::{Cico, Params};
 
 /// coll_sm_comm_num_segments, …_in_use_flags, …_fragment_size, …_tree_degree.
 const SEGMENTS: u32 = 8;

@@ -19,8 +19,7 @@ use std::ops::Range;
 use unisono_kernel::Rank;
 use unisono_kernel::machine::poll::Until;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::layout::Cico;
-use unisono_kernel::region::{Extent, FlagId, Params};
+use unisono_kernel::region::{Cico, Extent, FlagId, Params};
 
 /// Bytes that fit in the line of a word.
 const BESIDE: usize = 40;
