@@ -53,13 +53,14 @@ INLINE enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
             c->code = code;
             if (!on) return ROUTE_FAILED;
         }
-        if (!on->comm && (!on->levels || c->form)) return passed_on(on->reason);
+        if (!on->comm && !on->levels) return passed_on(on->reason);
     }
     c->collective = collective, c->comm = comm, c->on = on;
     c->send.blocks = c->receive.blocks = 0;
     c->send.shape = c->receive.shape = &shim_nothing;
     c->send_in_place = c->receive_in_place = false;
     c->folds = c->disputed = false;
+    c->between = NULL;
     c->code = MPI_SUCCESS;
     return ROUTE_TAKEN;
 }
@@ -200,7 +201,7 @@ INLINE enum shim_route fold(struct shim_call *c, const void *send, int64_t sent,
     if (!right || !lay_out_shaped(c, &c->receive, row(receive, received, type), receives ? 1 : 0, SLOT_RECEIVE))
         return to_underlying(c, REASON_ARGUMENTS);
     if (__builtin_expect(!c->operation, 0)) {
-        if (c->usual || c->form) return to_underlying(c, REASON_OPERATION);
+        if (c->usual || (c->form && c->on->moves != MOVES_ALWAYS)) return to_underlying(c, REASON_OPERATION);
         enum shim_reason reason = shim_user(op, type, c->send.shape, c->on->comm);
         c->operation = &shim_thread()->user.folds, c->element = UNISONO_OPAQUE(c->send.shape->bytes);
         return reason == REASON_NONE ? ROUTE_TAKEN : passed_on(reason);
@@ -446,9 +447,9 @@ INLINE int call(const struct shim_call *c) {
     switch (c->collective) {
 #define COLLECTIVE(NUMBER, Name, name, plan, parts, ...)                                                               \
     case NUMBER:                                                                                                       \
-        if (c->form) return unisono_i##name(segment, ##__VA_ARGS__, c->request);                                    \
-        return c->usual || __builtin_expect(segment != NULL, 1) ? unisono_##name(segment, ##__VA_ARGS__)                           \
-                                                    : unisono_mpi_levels_##name(levels, ##__VA_ARGS__);
+        if (!c->usual && __builtin_expect(!segment, 0))                                                                \
+            return unisono_mpi_levels_##name(levels, ##__VA_ARGS__, c->between);                                       \
+        return c->form ? unisono_i##name(segment, ##__VA_ARGS__, c->request) : unisono_##name(segment, ##__VA_ARGS__);
 #include "collectives.def"
     default: return UNISONO_ERR_OTHER;
     }
@@ -458,6 +459,12 @@ INLINE int call(const struct shim_call *c) {
 INLINE uint64_t own_bytes(const struct shim_call *c, const struct shim_side *side) {
     int block = side->blocks > 1 ? c->on->rank : 0;
     return c->usual && side->listed ? side->bytes[block] : shim_bytes_of(side, block);
+}
+
+/* The other ranks must not wait for this one. */
+INLINE void report(const struct shim_comm *on) {
+    if (on->comm) unisono_report_death(on->comm, (uint32_t)on->rank);
+    else unisono_mpi_levels_report(on->levels);
 }
 
 /* Does this rank receive from itself as many bytes as it sends to itself? In place it sends none. */
@@ -472,13 +479,13 @@ INLINE bool agrees(const struct shim_call *c) {
 SELDOM int refuse(struct shim_call of) {
     const struct shim_call *c = &of;
     struct shim_call listed = of;
-    if (!c->on->comm) return unisono_mpi_levels_report(c->on->levels), UNISONO_ERR_MISMATCH;
+    if (!c->on->comm) return report(c->on), UNISONO_ERR_MISMATCH;
     struct shim_side *sides[] = {&listed.send, &listed.receive};
     bool equal = !c->send.listed && !c->receive.listed;
     if (equal) listed.collective++; /* Gather to Gatherv */
     for (int i = 0; i < 2 && equal; i++) {
         uint64_t *lists = shim_lists(SLOT_SEND + i, c->on->size);
-        if (!lists) return unisono_report_death(c->on->comm, (uint32_t)c->on->rank), UNISONO_ERR_MEMORY;
+        if (!lists) return report(c->on), UNISONO_ERR_MEMORY;
         sides[i]->bytes = lists, sides[i]->starts = lists + c->on->size;
         for (int b = 0; b < c->on->size; b++)
             sides[i]->bytes[b] = block_bytes(sides[i]), sides[i]->starts[b] = b * block_bytes(sides[i]);
@@ -511,11 +518,9 @@ INLINE int run(struct shim_call *c) {
     bool folds = c->folds, by_program = !c->usual && folds && c->element < 0, hears = !c->usual && shim_hears_failures;
     int error = prepare(c, s, SLOT_SEND, LOAD_ALL, folds && !by_program);
     if (!error) error = prepare(c, r, SLOT_RECEIVE, input(c), folds && !by_program);
-    if (__builtin_expect(by_program, 0) && !error && !shim_user_room()) error = UNISONO_ERR_MEMORY;
+    if (__builtin_expect(by_program, 0) && !error && !shim_user_room(&shim_thread()->user, NULL)) error = UNISONO_ERR_MEMORY;
     if (c->collective == REDUCE_SCATTER && !c->counts) error = UNISONO_ERR_MEMORY;
-    /* On an error the other ranks must not wait for this one. */
-    if (error && c->on->comm) unisono_report_death(c->on->comm, (uint32_t)c->on->rank);
-    else if (error) unisono_mpi_levels_report(c->on->levels);
+    if (error) report(c->on);
     else {
         if (__builtin_expect(hears, 0)) shim_thread()->waits_in = c->comm, shim_thread()->waits_on = c->on;
         error = c->usual || folds || agrees(c) ? call(c) : refuse(*c);

@@ -124,8 +124,7 @@ static int deleted(MPI_Comm comm, int key, void *value, void *extra) {
     entry->lease = NULL, entry->comm = NULL, entry->levels = NULL;
     shim_forget_topology(entry);
     give_up(entry);
-    if (!shim_keeps_lease(lease)) unisono_mpi_release(lease);
-    unisono_mpi_levels_release(levels);
+    shim_release(lease, levels);
     return MPI_SUCCESS;
 }
 
@@ -238,13 +237,15 @@ static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
     reason = unisono_mpi_attach(all, entry->size, entry->rank, shim_local_ranks(), shim_progress_in_time, &lease);
     if (code != MPI_SUCCESS) reason = REASON_REFUSED;
     if (unable > reason) reason = unable;
+    reason = reason * MOVES_ALL + (int)shim_moves();
     if (code == MPI_SUCCESS) code = PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm);
+    entry->moves = (enum shim_moves)(worst % MOVES_ALL), worst /= MOVES_ALL;
     if (code != MPI_SUCCESS) worst = REASON_REFUSED;
     entry->comm = unisono_mpi_settle(lease, worst);
     entry->lease = entry->comm ? lease : NULL;
     if (worst == REASON_NODES) shim_attach_levels(comm, entry, all, !unable, shim_progress_in_time);
     free(all);
-    return worst;
+    return entry->levels ? REASON_NONE : worst;
 }
 
 enum shim_reason shim_attach_channel(MPI_Comm comm, const struct shim_comm *on, struct shim_comm *channel, enum shim_reason unable) {

@@ -42,7 +42,7 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
         struct shim_call c;                                                                                            \
         c.usual = false, c.form = FORM_NONBLOCKING;                                                                    \
         enum shim_route route = request ? plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN)) : ROUTE_UNDERLYING;        \
-        if (route == ROUTE_TAKEN && !shim_may_start()) route = passed_on(REASON_REQUESTS);                             \
+        if (route == ROUTE_TAKEN && !shim_may_start(c.on)) route = passed_on(REASON_REQUESTS);                           \
         if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES), request);                          \
         return route == ROUTE_FAILED ? c.code : shim_start(c, request);                                                \
     }
@@ -56,7 +56,7 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
         struct shim_call c;                                                                                            \
         c.usual = false, c.form = FORM_PERSISTENT;                                                                     \
         enum shim_route route = request ? plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN)) : ROUTE_UNDERLYING;        \
-        if (route == ROUTE_TAKEN && !shim_may_start()) route = passed_on(REASON_REQUESTS);                             \
+        if (route == ROUTE_TAKEN && !shim_may_start(c.on)) route = passed_on(REASON_REQUESTS);                           \
         if (route == ROUTE_TAKEN) route = shim_persist(c, request);                                                    \
         if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES), info, request);                    \
         return route == ROUTE_FAILED ? c.code : MPI_SUCCESS;                                                           \

@@ -34,7 +34,10 @@ void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mp
         int reason = attach_node(comm, entry, nodes, &lease);
         bool connected = shim_connect_shared(comm, &layer) == 0;
         if (!connected || !lease || !able) reason = REASON_REFUSED;
-        if (PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm) != MPI_SUCCESS) worst = REASON_REFUSED;
+        reason = reason * MOVES_ALL + (int)shim_moves();
+        int code = PMPI_Allreduce(&reason, &worst, 1, MPI_INT, MPI_MAX, comm);
+        entry->moves = (enum shim_moves)(worst % MOVES_ALL), worst /= MOVES_ALL;
+        if (code != MPI_SUCCESS) worst = REASON_REFUSED;
         if (connected && worst != REASON_NONE) layer.close(layer.context);
         else if (connected && comm == MPI_COMM_WORLD) shim_share_world(&layer);
         if (lease)

@@ -15,6 +15,7 @@ struct link {
     int number;       /* its tags' among those on `comm`; OWN: `comm` is for it alone */
     int first;        /* its first tag */
     int size, *ranks; /* its ranks' on `comm`; null: the same */
+    int found;        /* whose message was found last by a probe for any rank's, on `comm` */
 };
 enum { OWN = -1 };
 
@@ -46,7 +47,6 @@ static bool running(void) {
 /* ---- Messages -------------------------------------------------------------------------------------- */
 
 static int rank_of(const struct link *link, uint32_t rank) {
-    if (rank == UNISONO_MESSAGES_ANY) return MPI_ANY_SOURCE;
     return link->ranks ? link->ranks[rank] : (int)rank;
 }
 
@@ -75,23 +75,26 @@ static int drop(const struct link *link, int count, const MPI_Status *status) {
 }
 
 static int probe(void *context, uint32_t from, int tag, int *found, uint64_t *len) {
-    const struct link *link = context;
+    struct link *link = context;
     MPI_Status status;
-    int count = 0;
+    int count = 0, source = from == UNISONO_MESSAGES_ANY ? MPI_ANY_SOURCE : rank_of(link, from);
     if (!running()) return UNISONO_MESSAGES_NOT_RUNNING;
-    int code = INSIDE(PMPI_Iprobe(rank_of(link, from), link->first + tag, link->comm, found, &status));
+    int code = INSIDE(PMPI_Iprobe(source, link->first + tag, link->comm, found, &status));
     if (code == MPI_SUCCESS && *found) code = PMPI_Get_count(&status, MPI_BYTE, &count);
     if (code == MPI_SUCCESS && *found && from == UNISONO_MESSAGES_ANY && !has(link, status.MPI_SOURCE))
         *found = 0, code = drop(link, count, &status);
+    if (code == MPI_SUCCESS && *found) link->found = status.MPI_SOURCE;
     *len = (uint64_t)count;
     return class_of(code);
 }
 
+/* What was found is received from where it was found: under MPICH 5.0 over UCX a receive from MPI_ANY_SOURCE does not become complete. */
 static int receive(void *context, void *bytes, uint64_t len, uint32_t from, int tag, uintptr_t *request) {
     const struct link *link = context;
     MPI_Request begun;
+    int source = from == UNISONO_MESSAGES_ANY ? link->found : rank_of(link, from);
     if (!running()) return UNISONO_MESSAGES_NOT_RUNNING;
-    int code = INSIDE(PMPI_Irecv(bytes, (int)len, MPI_BYTE, rank_of(link, from), link->first + tag, link->comm, &begun));
+    int code = INSIDE(PMPI_Irecv(bytes, (int)len, MPI_BYTE, source, link->first + tag, link->comm, &begun));
     *request = (uintptr_t)begun;
     return class_of(code);
 }
@@ -125,9 +128,11 @@ static void set_free(int number, bool is_free) {
 void shim_share_world(const struct unisono_messages *layer) {
     const struct link *link = layer->context;
     pthread_mutex_lock(&lock);
-    memset(numbers, 0xff, sizeof numbers);
-    set_free(0, false);
-    shared = link->comm;
+    if (!shared) {
+        memset(numbers, 0xff, sizeof numbers);
+        set_free(0, false);
+        shared = link->comm;
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -199,7 +204,7 @@ static int connect(MPI_Comm comm, uint64_t tags, struct unisono_messages *layer)
         free(link);
         return class_of(code);
     }
-    link->number = OWN, link->first = 0, link->size = size, link->ranks = NULL;
+    link->number = OWN, link->first = 0, link->size = size, link->ranks = NULL, link->found = rank;
     *layer = (struct unisono_messages){link, (uint32_t)rank, (uint32_t)size, tags, send, probe, receive, test, close_link};
     return 0;
 }
@@ -207,8 +212,11 @@ static int connect(MPI_Comm comm, uint64_t tags, struct unisono_messages *layer)
 int shim_connect(MPI_Comm comm, struct unisono_messages *layer) { return connect(comm, tags(), layer); }
 
 int shim_connect_shared(MPI_Comm comm, struct unisono_messages *layer) {
-    int rank, size, number = comm == MPI_COMM_WORLD ? OWN : take_number(comm);
-    if (number == OWN) return connect(comm, comm == MPI_COMM_WORLD ? tags_of_each() : tags(), layer);
+    pthread_mutex_lock(&lock);
+    bool first = comm == MPI_COMM_WORLD && !shared;
+    pthread_mutex_unlock(&lock);
+    int rank, size, number = first ? OWN : take_number(comm);
+    if (number == OWN) return connect(comm, first ? tags_of_each() : tags(), layer);
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
     struct link *link = malloc(sizeof *link);
@@ -217,7 +225,7 @@ int shim_connect_shared(MPI_Comm comm, struct unisono_messages *layer) {
         free(link), free(ranks);
         return give_number(number), MPI_ERR_NO_MEM;
     }
-    *link = (struct link){shared, number, number * (int)tags_of_each(), size, ranks};
+    *link = (struct link){shared, number, number * (int)tags_of_each(), size, ranks, ranks[rank]};
     *layer = (struct unisono_messages){link, (uint32_t)rank, (uint32_t)size, tags_of_each(), send, probe, receive, test, close_link};
     return 0;
 }

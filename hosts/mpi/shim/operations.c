@@ -4,6 +4,7 @@
  * a fold are unpacked, in this rank's own layout, and the result is packed again.
  */
 #include <limits.h>
+#include <stdlib.h>
 
 /* Bytes of the memory for elements of one operand: more, if one element has more. */
 enum { ROOM = 1 << 16 };
@@ -58,8 +59,7 @@ enum shim_reason shim_user(MPI_Op op, MPI_Datatype type, const struct shim_shape
     return in_order || user->folds.commutative ? REASON_NONE : REASON_OPERATION;
 }
 
-bool shim_user_room(void) {
-    struct shim_user *user = &shim_thread()->user;
+bool shim_user_room(struct shim_user *user, void *own[2]) {
     MPI_Count lower, extent, first, length;
     if (user->shape->dense) return true;
     /* Where operations assign structs, they write to padding at the end of the extent, too. */
@@ -72,7 +72,7 @@ bool shim_user_room(void) {
     enum { ALIGNED = 16 };
     size_t bytes = (size_t)(high - low) + ALIGNED;
     for (int side = 0; side < 2; side++) {
-        char *room = shim_buffer(SLOT_LEFT + side, bytes);
+        char *room = own ? own[side] = malloc(bytes) : shim_buffer(SLOT_LEFT + side, bytes);
         if (!room) return false;
         user->at[side] = (void *)((uintptr_t)room + (uintptr_t)((-low + ALIGNED - 1) & -(int64_t)ALIGNED));
     }

@@ -26,6 +26,8 @@ struct persistent {
     int type_count;
     void *lists[2]; /* copies */
     struct shim_memory kept[SLOTS_OF_A_CALL];
+    struct shim_user user; /* the program's own operation; without `folds.function` there is none */
+    struct shim_shape folded;
 };
 
 enum { BUCKETS = 256 };
@@ -82,10 +84,21 @@ static bool keep_side(struct persistent *p, struct shim_side *side, int number) 
     return true;
 }
 
+/* Makes the program's own operation, which the call points to, the persistent call's. */
+static bool keep_operation(struct persistent *p) {
+    if (!p->call.folds || p->call.element >= 0) return true;
+    const struct shim_user *theirs = p->call.operation->context;
+    if (!shim_hold(theirs->op, theirs->type)) return false;
+    p->user = *theirs, p->folded = *theirs->shape;
+    p->user.shape = &p->folded, p->user.folds.context = &p->user;
+    p->call.operation = &p->user.folds;
+    return true;
+}
+
 static bool keep(struct persistent *p) {
     p->types = calloc((size_t)(p->call.send.blocks + p->call.receive.blocks) + 1, sizeof *p->types);
     shim_take_memory(p->kept);
-    return p->types && keep_side(p, &p->call.send, 0) && keep_side(p, &p->call.receive, 1);
+    return p->types && keep_operation(p) && keep_side(p, &p->call.send, 0) && keep_side(p, &p->call.receive, 1);
 }
 
 /* Frees all but the program's handle. */
@@ -93,9 +106,10 @@ static void discard(struct persistent *p) {
     if (!p) return;
     for (int i = 0; i < p->type_count; i++)
         if (p->types[i] != MPI_DATATYPE_NULL && !shim_predefined(p->types[i])) PMPI_Type_free(&p->types[i]);
+    if (p->user.folds.function) shim_let(p->user.op, p->user.type);
     free(p->types), free(p->lists[0]), free(p->lists[1]);
     shim_give_back(p->kept);
-    if (!shim_keeps_lease(p->channel.lease)) unisono_mpi_release(p->channel.lease);
+    shim_release(p->channel.lease, p->channel.levels);
     free(p);
 }
 

@@ -10,6 +10,10 @@
  * A request leaves the list when its collective is complete; then the MPI is told. What was received is unpacked when the
  * MPI asks for the status, in the thread of the program that waits or tests.
  *
+ * Over nodes a collective moves by messages of the MPI's. There the thread does so if the program has MPI_THREAD_MULTIPLE. Else they are
+ * ours where the MPI calls `advance` whatever it waits for: Open MPI, and MPICH from 4.3 on (MPIX_Async_start; with several threads it
+ * may not be called from there).
+ *
  * A persistent collective has a handle of its own (persistent.c), so the MPI need not know of what it starts: MPI_Wait and
  * MPI_Test wait for that directly, and a generalized request is made only for functions of several requests.
  */
@@ -28,6 +32,7 @@ struct request {
     bool listed, known;          /* is it in the list, and does the MPI, or a persistent collective, know it? changed under the lock */
     bool told_of;                /* has the MPI a request of it? changed under the lock */
     unisono_request *ours;       /* null once it is complete, and freed */
+    unisono_mpi_levels_request *between; /* the same over nodes */
     MPI_Request handle;
     bool complete; /* the MPI is told, or is being told */
     int error; /* of unisono.h */
@@ -39,8 +44,12 @@ struct request {
     int type_count;
     void *lists; /* copies of what is received's */
     struct shim_memory kept[SLOTS_OF_A_CALL]; /* the thread's, that the call uses */
-    unisono_mpi_lease *lease;
-    bool freed; /* the program has freed the communicator: its last request releases the lease */
+    struct shim_user user;                    /* the program's own operation; without `folds.function` there is none */
+    struct shim_shape folded;                 /* its elements' */
+    void *rooms[2];                           /* and its operands' memory */
+    unisono_mpi_lease *lease;   /* the communicator's memory, as in struct shim_comm */
+    unisono_mpi_levels *levels;
+    bool freed; /* the program has freed the communicator: its last request releases the memory */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,6 +64,7 @@ static bool is_idle(void) { return !__atomic_load_n(&pending, __ATOMIC_RELAXED);
 static bool is_done(struct request *r) {
     int done = 1;
     if (r->ours && (r->error = unisono_mpi_test(&r->ours, &done))) r->ours = NULL, done = 1;
+    if (r->between) r->error = unisono_mpi_levels_test(&r->between, &done);
     return done;
 }
 
@@ -63,12 +73,15 @@ static void free_unused(struct request *r) {
     if (!r->listed && !r->known) free(r);
 }
 
-/* Of a request that has left the list: the lease that it must release, or null. */
-static unisono_mpi_lease *last_of(const struct request *r) {
-    if (!r->freed) return NULL;
-    for (const struct request *other = pending; other; other = other->next)
-        if (other->lease == r->lease) return NULL;
-    return r->lease;
+static bool uses(const struct request *r, const unisono_mpi_lease *lease, const unisono_mpi_levels *levels) {
+    return (lease && r->lease == lease) || (levels && r->levels == levels);
+}
+
+/* Of a request that has left the list: releases the memory that no other one needs. */
+static void release_of(const struct request *r) {
+    bool last = r->freed;
+    for (const struct request *other = pending; other && last; other = other->next) last = !uses(other, r->lease, r->levels);
+    if (last) unisono_mpi_release(r->lease), unisono_mpi_levels_release(r->levels);
 }
 
 /* Moves all collectives, and completes the requests of those that are complete. Returns their number. */
@@ -94,7 +107,7 @@ static int advance(void) {
             continue;
         }
         __atomic_store_n(at, r->next, __ATOMIC_RELAXED);
-        unisono_mpi_release(last_of(r));
+        release_of(r);
         r->listed = false;
         free_unused(r);
     }
@@ -108,15 +121,16 @@ static int advance(void) {
 
 void shim_move_requests(void) { advance(); }
 
-bool shim_keeps_lease(const unisono_mpi_lease *lease) {
-    bool keeps = false;
+void shim_release(unisono_mpi_lease *lease, unisono_mpi_levels *levels) {
+    bool needed = false;
     advance();
-    if (!lease || is_idle()) return false;
-    pthread_mutex_lock(&lock);
-    for (struct request *r = pending; r; r = r->next)
-        if (r->lease == lease) keeps = r->freed = true;
-    pthread_mutex_unlock(&lock);
-    return keeps;
+    if (!is_idle()) {
+        pthread_mutex_lock(&lock);
+        for (struct request *r = pending; r; r = r->next)
+            if (uses(r, lease, levels)) needed = r->freed = true;
+        pthread_mutex_unlock(&lock);
+    }
+    if (!needed) unisono_mpi_release(lease), unisono_mpi_levels_release(levels);
 }
 
 void shim_orphan_requests(MPI_Comm comm) {
@@ -130,6 +144,8 @@ void shim_orphan_requests(MPI_Comm comm) {
 /* ---- The MPI's calls ---------------------------------------------------------------------------------------------- */
 
 static void free_types(struct request *r) {
+    if (r->user.folds.function) shim_let(r->user.op, r->user.type);
+    r->user.folds.function = NULL;
     for (int i = 0; i < r->type_count; i++)
         if (r->types[i] != MPI_DATATYPE_NULL) PMPI_Type_free(&r->types[i]);
     r->type_count = 0;
@@ -139,6 +155,7 @@ static void free_types(struct request *r) {
 static int conclude(struct request *r) {
     if (r->unpacks && !r->error && !transfer(r->call.receive, LOAD_ALL, false)) r->error = UNISONO_ERR_OTHER;
     r->unpacks = false;
+    if (r->user.failed && !r->error) r->error = UNISONO_ERR_OTHER;
     free_types(r);
     if (r->error && !r->code)
         r->code = shim_raise(r->call.comm, SHIM_NUMBER(r->call.form, r->call.collective), r->error);
@@ -161,7 +178,7 @@ static int query(void *extra, MPI_Status *status) {
 /* MPICH does not expect calls of the MPI here. */
 static int release(void *extra) {
     struct request *r = extra;
-    free(r->types), free(r->lists);
+    free(r->types), free(r->lists), free(r->rooms[0]), free(r->rooms[1]);
     shim_give_back(r->kept);
     pthread_mutex_lock(&lock);
     r->known = false;
@@ -182,6 +199,32 @@ typedef int start_function(MPI_Grequest_query_function *, MPI_Grequest_free_func
 
 /* MPICH's; null: this is not MPICH, nor made from it. */
 static start_function *start_polled;
+
+/* MPICH's from 4.3 on; null: it is not. */
+typedef int async_start_function(int (*)(void *), void *, int);
+static async_start_function *start_async;
+enum { ASYNC_GOES_ON, ASYNC_ENDS, NO_STREAM = 0x3c000000 }; /* of its mpi.h */
+static bool hooked; /* it calls `move_all`; changed under the lock */
+
+/* Is it one that the MPI is to move, where it can? */
+static bool is_hooked(const struct request *r) { return r->between || r->user.folds.function; }
+
+/* Under the lock. */
+static bool is_any_hooked(void) {
+    const struct request *r = pending;
+    while (r && !is_hooked(r)) r = r->next;
+    return r;
+}
+
+static int move_all(void *unused) {
+    (void)unused;
+    advance();
+    if (pthread_mutex_trylock(&lock)) return ASYNC_GOES_ON; /* it is called again */
+    hooked = is_any_hooked();
+    int result = hooked ? ASYNC_GOES_ON : ASYNC_ENDS;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
 static bool crowded;
 static pthread_cond_t some = PTHREAD_COND_INITIALIZER;
 
@@ -204,12 +247,22 @@ static int wait_for(int count, void **extras, double timeout, MPI_Status *status
     return MPI_SUCCESS;
 }
 
+enum shim_moves shim_moves(void) {
+    int level = MPI_THREAD_SINGLE;
+    if (shim_symbol("opal_progress_register")) return MOVES_ALWAYS;
+    PMPI_Query_thread(&level);
+    if (level == MPI_THREAD_MULTIPLE) return MOVES_BY_THREAD;
+    return shim_symbol("PMPIX_Async_start") ? MOVES_ALWAYS : MOVES_ASIDE;
+}
+
 static void *watch(void *unused) {
     const struct timespec span = {.tv_nsec = 500000};
+    const bool may_call = shim_moves() == MOVES_BY_THREAD;
     for (unsigned seen = 0;;) {
         pthread_mutex_lock(&lock);
         while (!pending) pthread_cond_wait(&some, &lock);
-        for (struct request *r = rounds == seen ? pending : NULL; r; r = r->next) is_done(r);
+        for (struct request *r = rounds == seen ? pending : NULL; r; r = r->next)
+            if ((!r->between || may_call) && !r->user.folds.function) is_done(r);
         seen = rounds;
         pthread_mutex_unlock(&lock);
         nanosleep(&span, NULL);
@@ -237,6 +290,7 @@ static bool hear(void) {
     if (add) return add(advance) == 0;
     start_polled = shim_symbol("PMPIX_Grequest_start");
     if (!start_polled) start_polled = shim_symbol("MPIX_Grequest_start"); /* in its libmpi_abi */
+    if (shim_moves() == MOVES_ALWAYS) start_async = shim_symbol("PMPIX_Async_start");
     return start_polled && start_watch();
 }
 
@@ -249,9 +303,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool ready;
 static void prepare_once(void) { ready = hear(); }
 
-bool shim_may_start(void) {
+bool shim_may_start(const struct shim_comm *on) {
     pthread_once(&once, prepare_once);
-    return ready;
+    return ready && (on->comm || on->moves != MOVES_ASIDE);
 }
 
 /* ---- Starts ------------------------------------------------------------------------------------------------------- */
@@ -283,16 +337,29 @@ static bool keep_types(struct request *r) {
     return true;
 }
 
+/* Makes the program's own operation, which the call points to, the request's. */
+static bool keep_operation(struct request *r) {
+    r->user = *(const struct shim_user *)r->call.operation->context, r->folded = *r->user.shape;
+    r->user.shape = &r->folded, r->user.failed = false;
+    r->user.folds.context = &r->user, r->user.folds.function = NULL;
+    if (!shim_hold(r->user.op, r->user.type)) return false;
+    r->user.folds.function = r->call.operation->function;
+    r->call.operation = &r->user.folds;
+    return shim_user_room(&r->user, r->rooms);
+}
+
 /* Starts the collective itself; the first error is the rank's own. */
 static int start(struct request *r) {
     struct shim_call *c = &r->call;
     struct shim_side *s = &c->send, *to = &c->receive;
-    int error = prepare(c, s, SLOT_SEND, LOAD_ALL, c->folds);
-    if (!error) error = prepare(c, to, SLOT_RECEIVE, input(c), c->folds);
+    bool by_program = c->folds && c->element < 0;
+    int error = prepare(c, s, SLOT_SEND, LOAD_ALL, c->folds && !by_program);
+    if (!error) error = prepare(c, to, SLOT_RECEIVE, input(c), c->folds && !by_program);
+    if (by_program && !error && !keep_operation(r)) error = UNISONO_ERR_MEMORY;
     if (c->collective == REDUCE_SCATTER && !c->counts) error = UNISONO_ERR_MEMORY;
     r->unpacks = to->blocks && to->staged && !shim_broadcasts(c);
     if (!error && r->unpacks && !keep_types(r)) error = UNISONO_ERR_MEMORY;
-    if (error) return unisono_report_death(c->on->comm, (uint32_t)c->on->rank), error;
+    if (error) return report(c->on), error;
     if (!c->folds && !agrees(c)) return refuse(*c);
     return call(c);
 }
@@ -316,20 +383,25 @@ static int launch(struct request *r, bool *at_once) {
     pthread_mutex_lock(&lock);
     r->listed = true, r->next = pending;
     __atomic_store_n(&pending, r, __ATOMIC_RELAXED);
+    bool hooks = start_async && is_hooked(r) && !hooked;
+    if (hooks) hooked = true;
     pthread_mutex_unlock(&lock);
     pthread_cond_signal(&some);
+    if (hooks) start_async(move_all, NULL, NO_STREAM);
     return UNISONO_OK;
 }
 
 static struct request *new_request(struct shim_call of) {
     struct request *r = calloc(1, sizeof *r);
-    if (r) r->call = of, r->call.request = &r->ours, r->lease = of.on->lease, r->known = true;
+    if (!r) return NULL;
+    r->call = of, r->call.request = &r->ours, r->call.between = &r->between, r->known = true;
+    r->lease = of.on->lease, r->levels = of.on->levels;
     return r;
 }
 
 /* There is no memory for a request: the other ranks must not wait for this one. */
 static int fail(struct shim_call of, struct request *r) {
-    unisono_report_death(of.on->comm, (uint32_t)of.on->rank);
+    report(of.on);
     free(r);
     return shim_raise(of.comm, SHIM_NUMBER(of.form, of.collective), UNISONO_ERR_MEMORY);
 }

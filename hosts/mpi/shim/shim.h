@@ -121,7 +121,9 @@ bool shim_is_foreign(void);
 #define PMPI_Irecv SHIM_FUNCTION(PMPI_Irecv)
 #define PMPI_Isend SHIM_FUNCTION(PMPI_Isend)
 #define PMPI_Op_commutative SHIM_FUNCTION(PMPI_Op_commutative)
+#define PMPI_Op_free SHIM_FUNCTION(PMPI_Op_free)
 #define PMPI_Pack SHIM_FUNCTION(PMPI_Pack)
+#define PMPI_Query_thread SHIM_FUNCTION(PMPI_Query_thread)
 #define PMPI_Recv SHIM_FUNCTION(PMPI_Recv)
 #define PMPI_Recv_init SHIM_FUNCTION(PMPI_Recv_init)
 #define PMPI_Reduce SHIM_FUNCTION(PMPI_Reduce)
@@ -354,11 +356,20 @@ extern const char *const shim_names[SHIM_CALLS]; /* "MPI_Bcast" */
 /* ---- Communicators (comm.c) ------------------------------------------------------------------------- */
 
 /* The shim's entry for a communicator. */
+/* How requests of ours move while the program waits for something else in the MPI. */
+enum shim_moves {
+    MOVES_ALWAYS,    /* the MPI calls us whatever it waits for */
+    MOVES_BY_THREAD, /* so does a thread of ours, which may call the MPI */
+    MOVES_ASIDE,     /* that thread may not call it */
+    MOVES_ALL
+};
+
 struct shim_comm {
     uintptr_t key;      /* the handle's value; 0: unused */
     unisono_comm *comm; /* the communicator in shared memory; null: there is none */
-    unisono_mpi_levels *levels; /* the communicator over several nodes, also if `reason` is not 0; null: none */
+    unisono_mpi_levels *levels; /* the communicator over several nodes; null: none */
     int reason;
+    enum shim_moves moves; /* the least of its ranks */
     int rank, size;
     unisono_mpi_lease *lease;
     struct shim_topology *topology; /* its neighbors, once they were looked up; else null */
@@ -421,7 +432,7 @@ struct unisono_messages;
 int shim_connect(MPI_Comm comm, struct unisono_messages *layer);
 /* The same over the messages' communicator of MPI_COMM_WORLD, which has all ranks, if that can be had. */
 int shim_connect_shared(MPI_Comm comm, struct unisono_messages *layer);
-/* From now on those of MPI_COMM_WORLD, a layer of shim_connect_shared, can be. To be called on all ranks or none. */
+/* From now on those of MPI_COMM_WORLD, its first layer of shim_connect_shared, can be. To be called on all ranks or none. */
 void shim_share_world(const struct unisono_messages *layer);
 /* MPI_Finalize was called: it frees the communicators itself. */
 extern bool shim_ending;
@@ -472,8 +483,14 @@ void shim_measure(MPI_Datatype type, struct shim_shape *shape, MPI_Count *lower,
 /* Makes the thread's `user` of an `op` that shim_operation does not have. Or a reason why not, the same on all ranks if
  * it is a valid one. `in_order`: operations that do not commute can be had, too. */
 enum shim_reason shim_user(MPI_Op op, MPI_Datatype type, const struct shim_shape *shape, bool in_order);
-/* To be called before it folds. False: no memory. */
-bool shim_user_room(void);
+/* To be called before it folds. The operands' memory is the thread's, or, if `own` is not null, the caller's to be freed. False: no memory. */
+bool shim_user_room(struct shim_user *user, void *own[2]);
+
+/* ---- Handles of such operations that are not complete (held.c) ----------------------------------------- */
+
+/* What the program frees of these is freed when they are let go. False: no memory. */
+bool shim_hold(MPI_Op op, MPI_Datatype type);
+void shim_let(MPI_Op op, MPI_Datatype type);
 
 /* ---- Derived datatypes (parts.c) --------------------------------------------------------------------- */
 
@@ -592,6 +609,7 @@ struct shim_call {
     const unisono_op *operation;
     enum shim_form form;
     unisono_request **request; /* where that of a nonblocking call is written */
+    unisono_mpi_levels_request **between; /* the same over nodes; null: the call is blocking */
     int element;      /* unisono.h's datatype; below 0: packed elements, for the program's own operation */
     int64_t own;      /* of a fold by blocks, the elements of this rank's. The input has all blocks, also in place. */
     uint64_t *counts; /* those of all ranks' blocks, where they differ; null: no memory */
@@ -612,8 +630,10 @@ enum shim_route {
 
 /* ---- Nonblocking calls (requests.c) ------------------------------------------------------------------- */
 
-/* Has the MPI a way to know requests of ours? */
-bool shim_may_start(void);
+/* Has the MPI a way to know requests of ours on this communicator? */
+bool shim_may_start(const struct shim_comm *on);
+/* How do requests of this process move? */
+enum shim_moves shim_moves(void);
 /* Starts a call, and writes the MPI's request to `request`. As MPI_Ibcast, it returns MPI_SUCCESS, or the error that it has raised. */
 int shim_start(struct shim_call call, MPI_Request *request);
 
@@ -643,8 +663,9 @@ void shim_orphan_requests(MPI_Comm comm);
 enum shim_route shim_persist(struct shim_call call, MPI_Request *request);
 /* As shim_orphan_requests. */
 void shim_orphan_persistent(MPI_Comm comm);
-/* Does a nonblocking collective still need the lease? Then it releases it. */
-bool shim_keeps_lease(const unisono_mpi_lease *lease);
+/* Releases a communicator's memory, in a node or over several, either may be null: now, or when the last nonblocking collective that
+ * needs it is complete. */
+void shim_release(unisono_mpi_lease *lease, unisono_mpi_levels *levels);
 
 /* One side's blocks as the program passes them: of equal lengths, or with lists. */
 struct shim_blocks {

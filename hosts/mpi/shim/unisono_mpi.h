@@ -92,9 +92,11 @@ int unisono_mpi_crowded(uint32_t local_ranks);
  *     unisono_mpi_levels_release(levels);
  *
  * One call at a time may use such a communicator. The collectives are as in unisono.h, with the MPI communicator's
- * ranks.
+ * ranks. With a `request` that is not null a call is started, as unisono_ibcast: it moves when a request of the communicator is tested;
+ * calls end in the order in which they were made, so a call that is not started waits for those that were.
  */
 typedef struct unisono_mpi_levels unisono_mpi_levels;
+typedef struct unisono_mpi_levels_request unisono_mpi_levels_request;
 struct unisono_messages;
 int unisono_mpi_nodes(const unisono_mpi_offer_t *offers, uint32_t ranks, uint32_t *nodes); /* 0: an offer can't be read */
 void unisono_mpi_levels_offer(uint32_t ranks, unisono_mpi_offer_t *mine);
@@ -106,37 +108,48 @@ unisono_mpi_levels *unisono_mpi_levels_settle(unisono_mpi_lease *lease, int agre
                                               const unisono_mpi_offer_t *offers, uint32_t ranks, uint32_t rank,
                                               uint32_t local_ranks, unisono_mpi_progress *progress);
 void unisono_mpi_levels_release(unisono_mpi_levels *levels);
-/* Tells the ranks of this node that this rank can't take part in the next call. */
+/* Is the call complete? Then `done` is 1, the request is freed and null, and the result is the call's. Other threads may call the
+ * communicator meanwhile. */
+int unisono_mpi_levels_test(unisono_mpi_levels_request **request, int *done);
+/* Tells all ranks that this rank can't take part in the next call. */
 void unisono_mpi_levels_report(const unisono_mpi_levels *levels);
-int unisono_mpi_levels_barrier(const unisono_mpi_levels *levels);
-int unisono_mpi_levels_bcast(const unisono_mpi_levels *levels, void *buffer, uint64_t bytes, uint32_t root);
+int unisono_mpi_levels_barrier(const unisono_mpi_levels *levels, unisono_mpi_levels_request **request);
+int unisono_mpi_levels_bcast(const unisono_mpi_levels *levels, void *buffer, uint64_t bytes, uint32_t root,
+                             unisono_mpi_levels_request **request);
 int unisono_mpi_levels_reduce(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t count,
-                              int datatype, const unisono_op *op, uint32_t root);
+                              int datatype, const unisono_op *op, uint32_t root, unisono_mpi_levels_request **request);
 int unisono_mpi_levels_allreduce(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t count,
-                                 int datatype, const unisono_op *op);
-int unisono_mpi_levels_allgather(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block);
+                                 int datatype, const unisono_op *op, unisono_mpi_levels_request **request);
+int unisono_mpi_levels_allgather(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block,
+                                 unisono_mpi_levels_request **request);
 int unisono_mpi_levels_allgatherv(const unisono_mpi_levels *levels, const void *send, uint64_t sent, void *receive,
-                                  const uint64_t *counts, const uint64_t *displacements);
+                                  const uint64_t *counts, const uint64_t *displacements,
+                                  unisono_mpi_levels_request **request);
 int unisono_mpi_levels_gather(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block,
-                              uint32_t root);
+                              uint32_t root, unisono_mpi_levels_request **request);
 int unisono_mpi_levels_gatherv(const unisono_mpi_levels *levels, const void *send, uint64_t sent, void *receive,
-                               const uint64_t *counts, const uint64_t *displacements, uint32_t root);
+                               const uint64_t *counts, const uint64_t *displacements, uint32_t root,
+                               unisono_mpi_levels_request **request);
 int unisono_mpi_levels_scatter(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block,
-                               uint32_t root);
+                               uint32_t root, unisono_mpi_levels_request **request);
 int unisono_mpi_levels_scatterv(const unisono_mpi_levels *levels, const void *send, const uint64_t *counts,
-                                const uint64_t *displacements, void *receive, uint64_t received, uint32_t root);
-int unisono_mpi_levels_alltoall(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block);
+                                const uint64_t *displacements, void *receive, uint64_t received, uint32_t root,
+                                unisono_mpi_levels_request **request);
+int unisono_mpi_levels_alltoall(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t block,
+                                unisono_mpi_levels_request **request);
 int unisono_mpi_levels_alltoallv(const unisono_mpi_levels *levels, const void *send, const uint64_t *send_counts,
                                  const uint64_t *send_displacements, void *receive, const uint64_t *receive_counts,
-                                 const uint64_t *receive_displacements);
+                                 const uint64_t *receive_displacements, unisono_mpi_levels_request **request);
 int unisono_mpi_levels_reduce_scatter(const unisono_mpi_levels *levels, const void *send, void *receive,
-                                      const uint64_t *counts, int datatype, const unisono_op *op);
+                                      const uint64_t *counts, int datatype, const unisono_op *op,
+                                      unisono_mpi_levels_request **request);
 int unisono_mpi_levels_reduce_scatter_block(const unisono_mpi_levels *levels, const void *send, void *receive,
-                                            uint64_t count, int datatype, const unisono_op *op);
+                                            uint64_t count, int datatype, const unisono_op *op,
+                                            unisono_mpi_levels_request **request);
 int unisono_mpi_levels_scan(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t count,
-                            int datatype, const unisono_op *op);
+                            int datatype, const unisono_op *op, unisono_mpi_levels_request **request);
 int unisono_mpi_levels_exscan(const unisono_mpi_levels *levels, const void *send, void *receive, uint64_t count,
-                              int datatype, const unisono_op *op);
+                              int datatype, const unisono_op *op, unisono_mpi_levels_request **request);
 
 /* Sums since the start: waits that did not end at once; bytes of this process's arena, those in
  * use now, and the most that were in use; communicators attached and released; messages that were lent and read where

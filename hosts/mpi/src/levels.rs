@@ -1,31 +1,37 @@
 //! A communicator over several nodes under an MPI: a segment in each, the MPI's messages between them. The collectives are the
 //! kernel's ([`hier::Communicator`]); here are C's entry points, and what an MPI's process brings.
 //!
-//! The shim makes one where the ranks of an MPI communicator live on several nodes, and calls it from then on.
+//! The shim makes one where the ranks of an MPI communicator live on several nodes, and calls it from then on. Each function of a
+//! collective runs the call, where `request` is null, or starts it ([`started`]).
 
 pub mod alltoall;
 pub mod blocks;
+mod calls;
 pub mod folds;
+pub mod started;
 
 use crate::Bounded;
 use crate::messages::{Endpoint, Layer};
 use crate::offer::{self, Words};
 use crate::process::{Lease, Process};
 use crate::wait::{Patient, Progress};
+use calls::{Calls, Task};
 use core::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use core::fmt;
+use spin::relax::{RelaxStrategy, Yield};
+use started::Started;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use unisono_c::error::{Failure, answer};
 use unisono_kernel::Rank;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::data::buffer::Buf;
-use unisono_kernel::error::{Argument, Bound, Cause, Error, Refusal};
-use unisono_kernel::hier::{self, Home, Lists, NUMBERS, Places, Scratch, Spans, Switches};
+use unisono_kernel::error::{Argument, Bound, Error, Refusal};
+use unisono_kernel::hier::{self, Call, Home, Lists, NUMBERS, Places, Scratch, Spans, Switches};
 use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::machine::wait::SpinThen;
 use unisono_kernel::msg::Memory;
 use unisono_kernel::op::Op;
 use unisono_kernel::pattern::bagds;
-use unisono_kernel::region::{Counter, Word};
 use unisono_kernel::table::Between;
 use unisono_kernel::topology::group::Place;
 use unisono_shm::Mapped;
@@ -106,14 +112,35 @@ pub struct Waiting {
     pub progress: Option<Progress>,
 }
 
+impl Waiting {
+    /// Between two looks at a call that was started.
+    fn pause(&self) {
+        if let Some(progress) = self.progress {
+            progress(1);
+        }
+        if self.yields {
+            Yield::relax();
+        }
+    }
+}
+
 /// `unisono_mpi_levels`, opaque in C: one call at a time uses it.
-#[derive(Debug)]
 pub struct Levels {
-    communicator: Mutex<Communicator>,
-    /// Calls of the process that went over the switches of nodes.
-    over_switches: Arc<Word>,
+    /// With the communicator. A call has it until it has ended; who moves those that were started, for a moment.
+    calls: Mutex<Calls>,
+    /// Whoever makes a call.
+    caller: Mutex<()>,
+    rank: Rank,
+    size: u32,
+    waiting: Waiting,
     /// The segment; given back after the communicator is gone.
     lease: Lease,
+}
+
+impl fmt::Debug for Levels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Levels").field("rank", &self.rank).field("size", &self.size).finish_non_exhaustive()
+    }
 }
 
 impl Levels {
@@ -146,15 +173,19 @@ impl Levels {
         if !work.is_empty() {
             communicator = communicator.in_stages(&mut work)?;
         }
-        Ok(Self { communicator: Mutex::new(communicator), over_switches: process.over_switches(), lease })
+        let (rank, size) = (communicator.rank(), communicator.size());
+        let calls = Calls::new(communicator, process.over_switches());
+        Ok(Self { calls: Mutex::new(calls), caller: Mutex::new(()), rank, size, waiting, lease })
     }
 
     /// What is left when all calls have ended: the segment, to be released. Messages have ended, too; after an error the MPI may
     /// read what no receiver has taken for as long as it runs, so that stays.
     pub fn into_lease(self) -> Lease {
-        let Self { communicator, lease, .. } = self;
-        let mut communicator = communicator.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if communicator.levels().poison().is_some() {
+        let Self { calls, lease, .. } = self;
+        let calls = calls.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut communicator) = calls.into_communicator()
+            && communicator.levels().poison().is_some()
+        {
             // Takes what others have told.
             communicator.failure();
             core::mem::forget(communicator);
@@ -162,25 +193,21 @@ impl Levels {
         lease
     }
 
-    /// Tells all ranks that this one can't take part any more.
+    /// Tells all ranks, when all calls before have ended, that this one can't take part any more.
     pub fn report(&self) {
-        if let Ok(mut communicator) = self.communicator.try_lock() {
-            communicator.poison(Cause::Died);
+        if let Ok(_caller) = self.caller.try_lock() {
+            self.calls().report();
         }
     }
 
-    /// What is refused here, before the communicator is asked, is told to all ranks, too.
-    fn call(&self, call: impl FnOnce(&mut Communicator) -> Called) -> Called {
-        let mut communicator = self.communicator.try_lock().map_err(|_| Failure::Busy)?;
-        let before = communicator.over_levels();
-        let result = call(&mut communicator);
-        if communicator.over_levels() > before {
-            self.over_switches.fetch_add(1);
-        }
-        if let Err(Failure::Refused(refusal)) = &result {
-            communicator.refuse(*refusal);
-        }
-        result
+    /// After a panic, which is none of this code's, the calls are as they were.
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of ranks.
+    const fn ranks(&self) -> usize {
+        self.size as usize
     }
 }
 
@@ -256,45 +283,63 @@ pub(crate) unsafe fn join(
     Levels::new(process, lease, messages, (&nodes, &switches), between, waiting).ok()
 }
 
-/// Runs a call on what is behind `levels`.
+/// Runs a call on what is behind `levels`, or starts it and writes its request. What is refused here is told to all ranks, too.
 ///
 /// # Safety
-/// `levels` is null, or comes from `unisono_mpi_levels_settle` and was not released.
-unsafe fn with(levels: *const Levels, call: impl FnOnce(&mut Communicator) -> Called) -> c_int {
+/// `levels` is null, or comes from `unisono_mpi_levels_settle` and was not released; `request` is null, or may be written; the task's
+/// buffers and lists are as [`Call`] says until it has ended.
+unsafe fn with(
+    levels: *const Levels,
+    request: *mut *mut Started,
+    task: impl FnOnce(&Levels) -> Result<Task, Failure>,
+) -> c_int {
     // SAFETY: the caller's promise; what changes is behind a lock.
-    let levels = unsafe { levels.as_ref() };
-    answer(levels.ok_or(Failure::Null("levels")).and_then(|levels| levels.call(call)))
+    let asked = unsafe { levels.as_ref() }.ok_or(Failure::Null("levels"));
+    answer(asked.and_then(|levels| {
+        let _caller = levels.caller.try_lock().map_err(|_| Failure::Busy)?;
+        let mut calls = levels.calls();
+        let task = match task(levels) {
+            Err(failure @ (Failure::Refused(_) | Failure::Memory)) => Task::Failed(failure),
+            made => made?,
+        };
+        if request.is_null() {
+            // SAFETY: the caller's promise.
+            return unsafe { calls.run(task, &levels.waiting) };
+        }
+        let begun = Started::new(levels, calls.start(task)?);
+        calls.advance();
+        // SAFETY: not null, writable by the caller's promise.
+        unsafe { request.write(Box::into_raw(Box::new(begun))) };
+        Ok(())
+    }))
 }
 
-/// As `unisono_barrier`.
+/// As `unisono_barrier`, or `unisono_ibarrier`.
 ///
 /// # Safety
-/// `levels` comes from `unisono_mpi_levels_settle` and was not released: here, and of all below.
+/// `levels` comes from `unisono_mpi_levels_settle` and was not released; `request` is null, or points to a pointer that may be written,
+/// and buffers and lists stay as they must be for the call until the request is complete: here, and of all below.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unisono_mpi_levels_barrier(levels: *const Levels) -> c_int {
+pub unsafe extern "C" fn unisono_mpi_levels_barrier(levels: *const Levels, request: *mut *mut Started) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { with(levels, |communicator| ended(communicator.barrier())) }
+    unsafe { with(levels, request, |_| Ok(Task::Call(Call::Barrier))) }
 }
 
-/// As `unisono_bcast`.
+/// As `unisono_bcast`, or `unisono_ibcast`.
 ///
 /// # Safety
-/// `buffer` is `len` bytes: readable at the root, writable elsewhere.
+/// `buffer` is `len` bytes: readable at the root, writable elsewhere. After an error the MPI may read it, as
+/// docs/howto/messages-over-mpi.md says: here, and of all below.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unisono_mpi_levels_bcast(
     levels: *const Levels,
     buffer: *mut c_void,
     len: u64,
     root: u32,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
-        let buffer = bytes(buffer, len)?;
-        // SAFETY: the caller's promise; after an error the MPI may read it, as docs/howto/messages-over-mpi.md says: here, and of
-        // all below.
-        ended(unsafe { communicator.bcast(buffer, root) })
-    };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, |_| Ok(Task::Call(Call::Bcast { buffer: bytes(buffer, len)?, root }))) }
 }
 
 /// Tells all ranks that this one can't take part any more.

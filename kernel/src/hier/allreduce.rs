@@ -113,16 +113,7 @@ impl<'n> Plan<'n> {
     where
         'n: 'a,
     {
-        let parts = Parts { plan: self, send, receive, scratch, tag: me.operation() + 1 };
-        let last = self.cut.count() - 1;
-        for index in [0, parts.inside_count() - 1] {
-            parts.inside(me, index)?;
-        }
-        if self.led.seat().is_some() {
-            parts.between(0)?;
-            parts.between(last)?;
-        }
-        Ok(Allreduce::new(parts))
+        Allreduce::new(Parts { plan: self, send, receive, scratch, tag: me.operation() + 1 }, me)
     }
 }
 

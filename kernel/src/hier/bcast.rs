@@ -58,13 +58,7 @@ pub unsafe fn machine<'a>(
 ) -> Result<Bcast<'a>, Refusal> {
     let (led, cut) = (nodes.led_by(root)?, Cut::new(buffer.len() as u64, algorithms.segment, 1));
     let parts = Parts { led, buffer, cut, algorithms, tag: me.operation() + 1 };
-    for index in [0, cut.count() - 1] {
-        parts.inside(me, index)?;
-        if led.seat().is_some() {
-            parts.between(index)?;
-        }
-    }
-    Ok(Bcast::new(parts))
+    Bcast::new(parts, me)
 }
 
 impl<'a> Segments for Parts<'a> {

@@ -6,9 +6,10 @@
 
 mod alltoall;
 mod blocks;
+mod call;
 mod row;
 
-pub use alltoall::Side;
+pub use call::{Call, Side};
 
 use super::pipe::refusal;
 use super::places::{Built, Placement, Places};
@@ -31,6 +32,9 @@ use crate::pattern::bagds::{Table, table_words};
 use crate::region::Region;
 use crate::table::{Between, By};
 use core::fmt;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::{self, Waker};
 
 /// What a host brings for a communicator over several nodes.
 pub trait Host {
@@ -61,14 +65,8 @@ impl Scratch for &mut [u8] {
     }
 }
 
-/// One process's communicator over several nodes. All its ranks make the same calls in the same order.
-///
-/// Buffers are raw: messages may still read one after an error. So each call that takes a buffer asks for this:
-///
-/// * What is sent is readable, what is received is writable, nothing else uses either during the call, and the two are apart
-///   unless the call allows them to be the same.
-/// * After an error, these buffers and the memory of [`Host::Scratch`] and [`Host::Places`] stay where they are until the
-///   communicator is dropped: messages that were sent may still be read there. A message layer may ask for more.
+/// One process's communicator over several nodes. All its ranks make the same calls in the same order. Buffers are raw: messages may
+/// still read one after an error.
 ///
 /// A call fails with [`Error::Refused`] where this process's own argument is refused, and all ranks are told. Where
 /// [`Host::Scratch`] has too little memory the argument is [`Argument::Scratch`], and all ranks are told that this one died. A rank
@@ -97,6 +95,8 @@ struct Engine<H: Host> {
     scratch: H::Scratch,
     /// Calls whose leaders' algorithm was over levels.
     over_levels: u64,
+    /// Does the present call wait? Else its future is pending where it would.
+    waits: bool,
 }
 
 /// Why a call ended early. Ranks are named as [`Levels`] does.
@@ -145,7 +145,7 @@ impl<H: Host> Engine<H> {
     }
 
     /// Makes the machine of the next operation, in `scratch` bytes of working memory, and runs it. Returns that memory.
-    fn run<M: Machine<Levels<H::Region, H::Messages>>>(
+    async fn run<M: Machine<Levels<H::Region, H::Messages>>>(
         &mut self,
         scratch: u64,
         make: impl FnOnce(&mut Member, Buf) -> Result<M, Refusal>,
@@ -155,16 +155,18 @@ impl<H: Host> Engine<H> {
         }
         let scratch = self.scratch(scratch)?;
         let mut machine = make(self.levels.shared().1, scratch)?;
-        self.drive(&mut machine).map(|()| scratch).map_err(End::Stopped)
+        self.drive(&mut machine).await.map(|()| scratch).map_err(End::Stopped)
     }
 
     /// As [`crate::machine::drive::run`], but a rank that is late may itself wait for one that never came: a process that waits
     /// for the latter must name it first. So the bound of time is asked for in halves: see [`Self::halves`].
-    fn drive(&mut self, machine: &mut impl Machine<Levels<H::Region, H::Messages>>) -> Result<(), Stop> {
-        let (mut halves, inside) = (1, self.levels.comm.member().size());
+    async fn drive(&mut self, machine: &mut impl Machine<Levels<H::Region, H::Messages>>) -> Result<(), Stop> {
+        let (mut halves, mut before, inside) = (1, None, self.levels.comm.member().size());
         while let Poll::Wait(on) = machine.poll(&mut self.levels).map_err(Stop::Poll)? {
-            match self.wait.wait(&mut self.levels, &on).map_err(|error| numbered(error, &on, inside)) {
-                Ok(()) => halves = 1,
+            match self.pause(&on).await.map_err(|error| numbered(error, &on, inside)) {
+                // A wait has ended; after a look, it may go on.
+                Ok(()) if self.waits || before != Some(on) => halves = 1,
+                Ok(()) => {}
                 Err(WaitError::Late(number)) if halves < self.halves(number) => {
                     halves += 1;
                     // Says that this rank waits, and asks for news.
@@ -172,8 +174,20 @@ impl<H: Host> Engine<H> {
                 }
                 Err(error) => return Err(Stop::Wait(error)),
             }
+            before = Some(on);
         }
         Ok(())
+    }
+
+    /// Waits; or looks, and is pending once.
+    async fn pause(&mut self, on: &WaitSet) -> Result<(), WaitError> {
+        if self.waits {
+            return self.wait.wait(&mut self.levels, on);
+        }
+        self.wait.look(&mut self.levels, on)?;
+        let mut looked = false;
+        poll_fn(|_| if core::mem::replace(&mut looked, true) { task::Poll::Ready(Ok(())) } else { task::Poll::Pending })
+            .await
     }
 
     /// Halves of the bound after which a rank is given up. A rank of this node says whether it waits; one of another node may
@@ -228,7 +242,7 @@ impl<H: Host> Communicator<H> {
         let (inside, rank) = (placement.inside().len() as u64, placement.nodes.home().rank);
         Refusal::check(Argument::Ranks, levels.comm.member().size().into(), Bound::Equals(inside))?;
         Refusal::check(Argument::Rank, levels.comm.member().rank().into(), Bound::Equals(rank.into()))?;
-        let engine = Engine { levels, wait, scratch, over_levels: 0 };
+        let engine = Engine { levels, wait, scratch, over_levels: 0, waits: true };
         Ok(Self { engine, places, algorithms, size, nodes: count, built: Built::default() })
     }
 
@@ -311,18 +325,10 @@ impl<H: Host> Communicator<H> {
     }
 
     /// The lists, and what runs machines.
-    fn parts(&mut self) -> Result<Call<'_, H>, Refusal> {
+    fn parts(&mut self) -> Result<Parts<'_, H>, Refusal> {
         let me = self.rank();
         let Self { engine, places, algorithms, size, nodes, built } = self;
-        Ok(Call { engine, algorithms, placement: Placement::new(places.lists(), *size, *nodes, me, *built)? })
-    }
-
-    /// Runs one call.
-    fn call<A>(&mut self, run: impl FnOnce(Call<'_, H>) -> Result<A, End>) -> Result<(), Error> {
-        match self.parts().map_err(End::Refused).and_then(run) {
-            Ok(_) => Ok(()),
-            Err(end) => Err(self.end(end)),
-        }
+        Ok(Parts { engine, algorithms, placement: Placement::new(places.lists(), *size, *nodes, me, *built)? })
     }
 
     /// The error of a call that ended early. Ranks that do not know of it are told.
@@ -369,7 +375,7 @@ impl<H: Host> Communicator<H> {
     /// Tells the other nodes; this one's ranks look at their segment.
     fn tell(&mut self, poison: Poison) {
         let poison = self.named(poison);
-        if let Ok(Call { engine, placement, .. }) = self.parts() {
+        if let Ok(Parts { engine, placement, .. }) = self.parts() {
             engine.levels.messages.tell(placement.outside(), poison);
         }
     }
@@ -383,100 +389,154 @@ impl<H: Host> Communicator<H> {
         Poison { rank: self.rank_of(poison.rank), ..poison }
     }
 
-    /// Waits until all ranks have come.
+    /// Runs a call until it is complete here.
+    ///
+    /// # Errors
+    /// `root` is not below the size; there is not one block for each rank, or blocks are too long; an operand is not a whole number of
+    /// elements, or has another length than the result; the operation does not commute, and the ranks of a node do not follow one
+    /// another; at the root of a gatherv or scatterv, a rank's block has another length there; blocks overlap that an alltoallv receives
+    /// from ranks of this node; the communicator fails, or has failed.
+    ///
+    /// # Safety
+    /// See [`Call`].
+    pub unsafe fn run(&mut self, call: Call<'_>) -> Result<(), Error> {
+        self.engine.waits = true;
+        // SAFETY: the caller's promise.
+        let mut running = pin!(unsafe { self.finish(call) });
+        loop {
+            // What waits inside is never pending.
+            if let task::Poll::Ready(end) = running.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) {
+                return end;
+            }
+        }
+    }
+
+    /// The same as a future: it begins when it is polled first, and each poll moves it as far as it goes. Nothing wakes it: who polls
+    /// it does so again until it is ready. Until then the communicator makes no other call.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    ///
+    /// # Safety
+    /// As [`Self::run`]. A future that was polled is polled until it is ready, or stays where it is as after an error: other ranks wait for
+    /// this one then, which [`Self::poison`] ends.
+    pub async unsafe fn start(&mut self, call: Call<'_>) -> Result<(), Error> {
+        self.engine.waits = false;
+        // SAFETY: the caller's promise.
+        unsafe { self.finish(call) }.await
+    }
+
+    /// # Safety
+    /// As [`Self::start`].
+    async unsafe fn finish(&mut self, call: Call<'_>) -> Result<(), Error> {
+        let end = match self.parts() {
+            // SAFETY: the caller's promise.
+            Ok(parts) => unsafe { parts.run(call) }.await,
+            Err(refusal) => Err(End::Refused(refusal)),
+        };
+        end.map_err(|end| self.end(end))
+    }
+
+    /// [`Call::Barrier`].
     ///
     /// # Errors
     /// The communicator fails, or has failed.
     pub fn barrier(&mut self) -> Result<(), Error> {
-        self.call(|Call { engine, algorithms, placement }| {
-            let between = engine.by(algorithms.barrier());
-            let by = barrier::Algorithms { between, inside: BarrierAlgorithm::Auto };
-            engine.run(0, |me, _| barrier::machine(me, placement.nodes, by))
-        })
-    }
-
-    /// `buffer` goes from rank `root` to everyone.
-    ///
-    /// # Errors
-    /// `root` is not below the size; the communicator fails, or has failed.
-    ///
-    /// # Safety
-    /// See [`Communicator`]: `buffer` is sent at the root, and received elsewhere.
-    pub unsafe fn bcast(&mut self, buffer: Buf, root: Rank) -> Result<(), Error> {
-        self.call(|Call { engine, algorithms, placement }| {
-            let between = engine.by(algorithms.bcast(buffer.len() as u64));
-            let by = bcast::Algorithms { between, inside: BcastAlgorithm::Auto, segment: SEGMENT };
-            // SAFETY: the caller's promise.
-            engine.run(0, |me, _| unsafe { bcast::machine(me, placement.nodes, buffer, root, by) })
-        })
-    }
-
-    /// The fold of everyone's `send` with `op`, in rank order, goes to the root's `receive`. In place at the root: the same buffer
-    /// twice. Other ranks' `receive` is not used.
-    ///
-    /// # Errors
-    /// `root` is not below the size; the operand is not a whole number of elements; the operation does not commute, and the ranks
-    /// of a node do not follow one another; the communicator fails, or has failed.
-    ///
-    /// # Safety
-    /// See [`Communicator`]; in place is allowed. A user's operation is as it promised.
-    pub unsafe fn reduce(&mut self, send: Buf, receive: Buf, op: Op, root: Rank) -> Result<(), Error> {
-        self.call(|Call { engine, algorithms, placement }| {
-            let bytes = send.len() as u64;
-            let between = engine.by(algorithms.reduce(bytes, op.commutative()));
-            let by = reduce::Algorithms { between, segment: SEGMENT };
-            let plan = reduce::plan(placement.nodes, bytes, op, root, by)?;
-            // SAFETY: the caller's promise.
-            engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
-        })
-    }
-
-    /// The fold of everyone's `send` with `op`, in rank order, goes to everyone's `receive`: the same bits on all ranks. In place:
-    /// the same buffer twice.
-    ///
-    /// # Errors
-    /// As [`Self::reduce`].
-    ///
-    /// # Safety
-    /// As [`Self::reduce`].
-    pub unsafe fn allreduce(&mut self, send: Buf, receive: Buf, op: Op) -> Result<(), Error> {
-        self.call(|Call { engine, algorithms, placement }| {
-            let bytes = send.len() as u64;
-            let between = engine.by(algorithms.allreduce(bytes, op.commutative()));
-            let by = allreduce::Algorithms { between, segment: SEGMENT };
-            let plan = allreduce::plan(placement.nodes, bytes, op, by)?;
-            // SAFETY: the caller's promise.
-            engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, send, receive, scratch) })
-        })
-    }
-
-    /// The fold of the `send` of ranks 0 to this one with `op`, in rank order, goes to `receive`; if `exclusive`, that of the ranks
-    /// below this one, and rank 0's `receive` stays as it is. In place: without `send`, which is in `receive`.
-    ///
-    /// # Errors
-    /// The operand is not a whole number of elements; `send` and `receive` differ in length; the communicator fails, or has
-    /// failed.
-    ///
-    /// # Safety
-    /// See [`Communicator`]. A user's operation is as it promised.
-    pub unsafe fn scan(&mut self, send: Option<Buf>, receive: Buf, op: Op, exclusive: bool) -> Result<(), Error> {
-        self.call(|Call { engine, placement, .. }| {
-            let bytes = receive.len() as u64;
-            let operand = send.unwrap_or(receive);
-            Refusal::check(Argument::Bytes, operand.len() as u64, Bound::Equals(bytes))?;
-            let plan = scan::plan(placement.nodes, bytes, op, send.is_none(), exclusive)?;
-            let memory = |scratch| Memory { send: send.unwrap_or(Memory::NOTHING), receive, scratch };
-            // SAFETY: the caller's promise.
-            engine.run(plan.scratch(), |me, scratch| unsafe { plan.machine(me, memory(scratch)) })
-        })
+        // SAFETY: it has no buffers.
+        unsafe { self.run(Call::Barrier) }
     }
 }
 
 /// What a call uses.
-struct Call<'c, H: Host> {
+struct Parts<'c, H: Host> {
     engine: &'c mut Engine<H>,
     algorithms: &'c Between,
     placement: Placement<'c>,
+}
+
+impl<H: Host> Parts<'_, H> {
+    /// # Safety
+    /// As [`Communicator::start`].
+    async unsafe fn run(self, call: Call<'_>) -> Result<(), End> {
+        match call {
+            Call::Barrier => self.barrier().await,
+            // SAFETY: the caller's promise: here, and of all below.
+            Call::Bcast { buffer, root } => unsafe { self.bcast(buffer, root) }.await,
+            // SAFETY: as above.
+            Call::Reduce { send, receive, op, root } => unsafe { self.reduce(send, receive, op, root) }.await,
+            // SAFETY: as above.
+            Call::Allreduce { send, receive, op } => unsafe { self.allreduce(send, receive, op) }.await,
+            // SAFETY: as above.
+            Call::Scan { send, receive, op, exclusive } => unsafe { self.scan(send, receive, op, exclusive) }.await,
+            // SAFETY: as above.
+            Call::Allgather { send, receive, block } => unsafe { self.allgather(send, receive, block) }.await,
+            // SAFETY: as above.
+            Call::Allgatherv { send, receive } => unsafe { self.allgatherv(send, receive) }.await,
+            // SAFETY: as above.
+            Call::Gather { send, receive, block, root } => unsafe { self.gather(send, receive, block, root) }.await,
+            // SAFETY: as above.
+            Call::Gatherv { send, receive, root } => unsafe { self.gatherv(send, receive, root) }.await,
+            // SAFETY: as above.
+            Call::Scatter { send, receive, block, root } => unsafe { self.scatter(send, receive, block, root) }.await,
+            // SAFETY: as above.
+            Call::Scatterv { send, receive, root } => unsafe { self.scatterv(send, receive, root) }.await,
+            // SAFETY: as above.
+            Call::Alltoall { send, receive, block } => unsafe { self.alltoall(send, receive, block) }.await,
+            // SAFETY: as above.
+            Call::Alltoallv { send, receive } => unsafe { self.alltoallv(send, receive) }.await,
+        }
+    }
+
+    async fn barrier(self) -> Result<(), End> {
+        let Self { engine, algorithms, placement } = self;
+        let between = engine.by(algorithms.barrier());
+        let by = barrier::Algorithms { between, inside: BarrierAlgorithm::Auto };
+        engine.run(0, |me, _| barrier::machine(me, placement.nodes, by)).await.map(drop)
+    }
+
+    /// # Safety
+    /// As [`Communicator::start`]: here, and of all below.
+    async unsafe fn bcast(self, buffer: Buf, root: Rank) -> Result<(), End> {
+        let Self { engine, algorithms, placement } = self;
+        let between = engine.by(algorithms.bcast(buffer.len() as u64));
+        let by = bcast::Algorithms { between, inside: BcastAlgorithm::Auto, segment: SEGMENT };
+        // SAFETY: the caller's promise.
+        engine.run(0, |me, _| unsafe { bcast::machine(me, placement.nodes, buffer, root, by) }).await.map(drop)
+    }
+
+    async unsafe fn reduce(self, send: Buf, receive: Buf, op: Op, root: Rank) -> Result<(), End> {
+        let Self { engine, algorithms, placement } = self;
+        let bytes = send.len() as u64;
+        let between = engine.by(algorithms.reduce(bytes, op.commutative()));
+        let by = reduce::Algorithms { between, segment: SEGMENT };
+        let plan = reduce::plan(placement.nodes, bytes, op, root, by)?;
+        // SAFETY: the caller's promise.
+        let machine = |me: &mut Member, scratch| unsafe { plan.machine(me, send, receive, scratch) };
+        engine.run(plan.scratch(), machine).await.map(drop)
+    }
+
+    async unsafe fn allreduce(self, send: Buf, receive: Buf, op: Op) -> Result<(), End> {
+        let Self { engine, algorithms, placement } = self;
+        let bytes = send.len() as u64;
+        let between = engine.by(algorithms.allreduce(bytes, op.commutative()));
+        let by = allreduce::Algorithms { between, segment: SEGMENT };
+        let plan = allreduce::plan(placement.nodes, bytes, op, by)?;
+        // SAFETY: the caller's promise.
+        let machine = |me: &mut Member, scratch| unsafe { plan.machine(me, send, receive, scratch) };
+        engine.run(plan.scratch(), machine).await.map(drop)
+    }
+
+    async unsafe fn scan(self, send: Option<Buf>, receive: Buf, op: Op, exclusive: bool) -> Result<(), End> {
+        let Self { engine, placement, .. } = self;
+        let bytes = receive.len() as u64;
+        let operand = send.unwrap_or(receive);
+        Refusal::check(Argument::Bytes, operand.len() as u64, Bound::Equals(bytes))?;
+        let plan = scan::plan(placement.nodes, bytes, op, send.is_none(), exclusive)?;
+        let memory = |scratch| Memory { send: send.unwrap_or(Memory::NOTHING), receive, scratch };
+        // SAFETY: the caller's promise.
+        let machine = |me: &mut Member, scratch| unsafe { plan.machine(me, memory(scratch)) };
+        engine.run(plan.scratch(), machine).await.map(drop)
+    }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ mod rows;
 pub mod scan;
 pub mod scatter;
 
-pub use communicator::{Communicator, Host, Scratch, Side};
+pub use communicator::{Call, Communicator, Host, Scratch, Side};
 pub use nodes::{Among, Home, Led, Nodes, Ordered, Switches};
 pub use pipe::SEGMENT;
 pub use places::{Lists, NUMBERS, Places};

@@ -59,9 +59,10 @@ impl Cut {
         Buf::new(buffer.ptr().wrapping_add(at), (self.len(index) as usize).min(buffer.len() - at))
     }
 
-    /// The first and the last segment: all others are as long as the first.
-    pub(super) fn lengths(&self) -> [u64; 2] {
-        [self.len(0), self.len(self.count() - 1)]
+    /// The lengths that segments have: the first's, and the last's if that is shorter.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = u64> + use<> {
+        let (first, last) = (self.len(0), self.len(self.count() - 1));
+        core::iter::once(first).chain((last != first).then_some(last))
     }
 }
 
@@ -94,12 +95,16 @@ pub trait Segments {
 /// Operations one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Row<M> {
-    running: Option<M>,
+    /// The first that is not complete, if it was made.
+    next: Option<M>,
+    is_started: bool,
     complete: u64,
 }
 
 impl<M> Row<M> {
-    const NEW: Self = Self { running: None, complete: 0 };
+    const fn new(first: Option<M>) -> Self {
+        Self { next: first, is_started: false, complete: 0 }
+    }
 
     /// Moves them as far as they go: what the first that is not complete waits for; nothing where it may not begin, or all
     /// `count` are complete. One is started as soon as it is the next: so the node's ranks take its number alike.
@@ -108,26 +113,31 @@ impl<M> Row<M> {
         x: &mut X,
         count: u64,
         begins: impl Fn(u64) -> bool,
-        start: impl Fn(&mut X, u64) -> Result<M, Refusal>,
+        make: impl Fn(&mut X, u64) -> Result<M, Refusal>,
+        start: impl Fn(&mut M, &mut X),
     ) -> Result<Option<WaitSet>, PollError>
     where
         X: Shared + ?Sized,
         M: Machine<X>,
     {
         while self.complete < count {
-            let machine = match &mut self.running {
+            let machine = match &mut self.next {
                 Some(machine) => machine,
-                none => none.insert(start(x, self.complete).map_err(|refusal| {
+                none => none.insert(make(x, self.complete).map_err(|refusal| {
                     let peer = x.shared().1.rank();
                     PollError::Mismatch { peer, refusal }
                 })?),
             };
+            if !self.is_started {
+                start(machine, x);
+                self.is_started = true;
+            }
             if !begins(self.complete) {
                 break;
             }
             match machine.poll(x)? {
                 Poll::Wait(on) => return Ok(Some(on)),
-                Poll::Done => (self.running, self.complete) = (None, self.complete + 1),
+                Poll::Done => (self.next, self.is_started, self.complete) = (None, false, self.complete + 1),
             }
         }
         Ok(None)
@@ -146,8 +156,20 @@ pub struct Pipe<S, I, B> {
 pub type Pipelined<S> = Pipe<S, <S as Segments>::Inside, Rounds<<S as Segments>::Schedule>>;
 
 impl<S: Segments> Pipelined<S> {
-    pub(super) const fn new(segments: S) -> Self {
-        Self { segments, inside: Row::NEW, between: Row::NEW }
+    /// The machine of `me`, with its first operations. If these and those of the last segment can be made, all can.
+    ///
+    /// # Errors
+    /// As [`Segments::inside`] and [`Segments::between`].
+    pub(super) fn new(segments: S, me: &Member) -> Result<Self, Refusal> {
+        let (inside, between) = (segments.inside_count(), segments.between_count());
+        // Those of one segment are as long as its first.
+        if let Some(last) = inside.checked_sub(1).filter(|_| between > 1) {
+            segments.inside(me, last)?;
+            segments.between(between - 1)?;
+        }
+        let first = if between > 0 { Some(segments.between(0)?) } else { None };
+        let inside = Row::new(Some(segments.inside(me, 0)?));
+        Ok(Self { segments, inside, between: Row::new(first) })
     }
 }
 
@@ -163,14 +185,13 @@ where
         loop {
             let complete = inside.complete;
             let begins = |index| segments.between_needs(index) <= complete;
-            let outer = between.poll(x, segments.between_count(), begins, |_, index| segments.between(index))?;
+            let outer =
+                between.poll(x, segments.between_count(), begins, |_, index| segments.between(index), |_, _| {})?;
             let there = between.complete;
             let begins = |index| segments.inside_needs(index) <= there;
-            let start = |x: &mut X, index| {
-                let me = x.shared().1;
-                Ok(segments.inside(me, index)?.started(me))
-            };
-            let inner = inside.poll(x, segments.inside_count(), begins, start)?;
+            let make = |x: &mut X, index| segments.inside(x.shared().1, index);
+            let start = |machine: &mut S::Inside, x: &mut X| machine.start(x.shared().1);
+            let inner = inside.poll(x, segments.inside_count(), begins, make, start)?;
             if inside.complete > complete {
                 continue; // the leaders' next may begin now
             }

@@ -120,14 +120,7 @@ impl<'n> Plan<'n> {
     {
         let (partial, scratch) = super::split(scratch, self.partial())?;
         let target = if self.led.is_root() { receive } else { partial };
-        let parts = Parts { plan: self, send, target, scratch, tag: me.operation() + 1 };
-        for index in [0, self.cut.count() - 1] {
-            parts.inside(me, index)?;
-            if self.led.seat().is_some() {
-                parts.between(index)?;
-            }
-        }
-        Ok(Reduce::new(parts))
+        Reduce::new(Parts { plan: self, send, target, scratch, tag: me.operation() + 1 }, me)
     }
 }
 

@@ -4,13 +4,16 @@
 //! Here the runtime is threads. Five ranks live on two nodes of two and three; each node has a segment of its own, and messages
 //! between nodes go through mailboxes. Nothing of an MPI takes part.
 
+use std::future::Future;
 use std::marker::PhantomData;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use unisono_kernel::Rank;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, Refusal};
-use unisono_kernel::hier::{Communicator, Home, Host, Levels, Lists, NUMBERS, Spans};
+use unisono_kernel::hier::{Call, Communicator, Home, Host, Levels, Lists, NUMBERS, Side, Spans};
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag, Tell};
 use unisono_kernel::machine::poll::Slot;
 use unisono_kernel::machine::wait::SpinThen;
@@ -129,7 +132,7 @@ fn broadcasts_from_roots_that_lead_no_node() {
             |communicator| {
                 let mut buffer = if communicator.rank() == root { bytes(root, len) } else { vec![0; len] };
                 // SAFETY: the buffer is this thread's; where the call fails, the test fails.
-                unsafe { communicator.bcast(Buf::of_mut(&mut buffer), root) }.unwrap();
+                unsafe { communicator.run(Call::Bcast { buffer: Buf::of_mut(&mut buffer), root }) }.unwrap();
                 communicator.barrier().unwrap();
                 buffer
             },
@@ -149,7 +152,7 @@ fn reduces_to_all_in_place() {
                 (0..COUNT).flat_map(|at| number(communicator.rank().into(), at).to_ne_bytes()).collect();
             let both = Buf::of_mut(&mut values);
             // SAFETY: as in the broadcast.
-            unsafe { communicator.allreduce(both, both, Op::SUM_U64) }.unwrap();
+            unsafe { communicator.run(Call::Allreduce { send: both, receive: both, op: Op::SUM_U64 }) }.unwrap();
             values
         },
     );
@@ -170,8 +173,9 @@ fn scans_among_ranks_that_lie_across_nodes() {
                 let operand = values(&|at| number(communicator.rank().into(), at));
                 let mut result = if in_place { operand.clone() } else { vec![0xa5; operand.len()] };
                 let send = (!in_place).then(|| Buf::of(&operand));
+                let call = Call::Scan { send, receive: Buf::of_mut(&mut result), op: Op::SUM_U64, exclusive };
                 // SAFETY: as in the broadcast.
-                unsafe { communicator.scan(send, Buf::of_mut(&mut result), Op::SUM_U64, exclusive) }.unwrap();
+                unsafe { communicator.run(call) }.unwrap();
                 result
             },
         );
@@ -191,9 +195,10 @@ fn a_scan_of_two_lengths_is_refused() {
         |_| ENOUGH,
         |communicator| {
             let (operand, mut result) = ([0; 16], [0; 8]);
-            let send = Buf::of(if communicator.rank() == 3 { &operand } else { &operand[..8] });
+            let send = Some(Buf::of(if communicator.rank() == 3 { &operand } else { &operand[..8] }));
+            let call = Call::Scan { send, receive: Buf::of_mut(&mut result), op: Op::SUM_U64, exclusive: false };
             // SAFETY: buffers of this thread; the bytes of a failed call are moved no more.
-            let end = unsafe { communicator.scan(Some(send), Buf::of_mut(&mut result), Op::SUM_U64, false) };
+            let end = unsafe { communicator.run(call) };
             end.and_then(|()| communicator.barrier()).unwrap_err()
         },
     );
@@ -225,8 +230,9 @@ fn all_blocks() -> Vec<u8> {
 
 fn allgather(communicator: &mut Communicator<Threads<'_>>) -> Result<Vec<u8>, Error> {
     let (send, mut receive) = (block(communicator.rank() as usize), vec![0xa5; BYTES]);
+    let to = Side { base: receive.as_mut_ptr(), blocks: BLOCKS };
     // SAFETY: buffers of this thread, which outlive all use of them: the bytes of a failed call are moved no more.
-    unsafe { communicator.allgatherv(Some(Buf::of(&send)), receive.as_mut_ptr(), BLOCKS) }.map(|()| receive)
+    unsafe { communicator.run(Call::Allgatherv { send: Some(Buf::of(&send)), receive: to }) }.map(|()| receive)
 }
 
 #[test]
@@ -240,13 +246,89 @@ fn gathers_unequal_blocks_to_all_and_scatters_them_from_one() {
             let blocks = if me == root { BLOCKS } else { Spans { lengths: &[], starts: &[] } };
             let mut mine = vec![0; LENGTHS[me] as usize];
             let receive = Some(Buf::of_mut(&mut mine));
+            let send = Side { base: all.as_mut_ptr(), blocks };
             // SAFETY: as in the broadcast.
-            unsafe { communicator.scatterv(all.as_mut_ptr(), blocks, receive, root as Rank) }.unwrap();
+            unsafe { communicator.run(Call::Scatterv { send, receive, root: root as Rank }) }.unwrap();
             assert!(mine == block(me), "the block of {me}");
             all
         },
     );
     assert!(gathered == vec![all_blocks(); SIZE]);
+}
+
+/// Moves a call of this thread's until it is complete; returns how often it was pending.
+fn finish(call: impl Future<Output = Result<(), Error>>) -> (usize, Result<(), Error>) {
+    let mut call = pin!(call);
+    for pending in 0.. {
+        if let Poll::Ready(end) = call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return (pending, end);
+        }
+        std::thread::yield_now();
+    }
+    unreachable!()
+}
+
+#[test]
+fn calls_that_are_started_go_on_from_where_they_were_pending() {
+    let ends = run(
+        |_| ENOUGH,
+        |communicator| {
+            let me = communicator.rank() as usize;
+            let (send, mut all, mut mine) = (block(me), vec![0xa5; BYTES], vec![0; LENGTHS[me] as usize]);
+            let lists = |root| if me == root { BLOCKS } else { Spans { lengths: &[], starts: &[] } };
+            // Lengths first, then blocks: to one rank, and from there back.
+            let (to, from) = (lists(1), lists(1));
+            let receive = Side { base: all.as_mut_ptr(), blocks: to };
+            let gathers = Call::Gatherv { send: Some(Buf::of(&send)), receive, root: 1 };
+            // SAFETY: buffers of this thread; where the call fails, the test fails.
+            let (mut pending, end) = finish(unsafe { communicator.start(gathers) });
+            end.unwrap();
+            let side = Side { base: all.as_mut_ptr(), blocks: from };
+            let scatters = Call::Scatterv { send: side, receive: Some(Buf::of_mut(&mut mine)), root: 1 };
+            // SAFETY: as above.
+            let (more, end) = finish(unsafe { communicator.start(scatters) });
+            end.unwrap();
+            pending += more;
+            // A call that waits between two that are started.
+            communicator.barrier().unwrap();
+            let mut long = if me == 4 { bytes(4, 600_000) } else { vec![0; 600_000] };
+            // SAFETY: as above.
+            let (more, end) =
+                finish(unsafe { communicator.start(Call::Bcast { buffer: Buf::of_mut(&mut long), root: 4 }) });
+            end.unwrap();
+            assert!(mine == block(me) && long == bytes(4, 600_000), "{me}");
+            (all, pending + more)
+        },
+    );
+    let untouched = vec![0xa5; BYTES];
+    for (rank, (all, _)) in ends.iter().enumerate() {
+        assert!(*all == if rank == 1 { all_blocks() } else { untouched.clone() }, "{rank}");
+    }
+    // The long message has more bytes than are on their way at a time.
+    assert!(ends.iter().any(|(_, pending)| *pending > 0), "nothing was pending");
+}
+
+#[test]
+fn a_call_that_is_started_hears_of_errors() {
+    let refusal = Refusal::new(Argument::Root, 7, Bound::Below(SIZE as u64));
+    let ends = run(
+        |_| ENOUGH,
+        |communicator| {
+            let root = if communicator.rank() == 2 { 7 } else { 0 };
+            // SAFETY: no bytes.
+            finish(unsafe { communicator.start(Call::Bcast { buffer: Buf::of(&[]), root }) })
+                .1
+                .and_then(|()| communicator.barrier())
+                .unwrap_err()
+        },
+    );
+    for (rank, end) in ends.into_iter().enumerate() {
+        match end {
+            Error::Refused(mine) => assert_eq!((rank, mine), (2, refusal)),
+            Error::Poisoned(poison) => assert_eq!((poison.rank, poison.cause), (2, Cause::Refused(refusal)), "{rank}"),
+            other => panic!("rank {rank}: {other}"),
+        }
+    }
 }
 
 #[test]
@@ -257,7 +339,7 @@ fn what_one_rank_refuses_all_ranks_of_both_nodes_hear() {
         |communicator| {
             let result = match communicator.rank() {
                 // SAFETY: no bytes.
-                4 => unsafe { communicator.bcast(Buf::of(&[]), 9) },
+                4 => unsafe { communicator.run(Call::Bcast { buffer: Buf::of(&[]), root: 9 }) },
                 _ => communicator.barrier(),
             };
             let end = result.and_then(|()| communicator.barrier()).unwrap_err();

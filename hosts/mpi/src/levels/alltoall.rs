@@ -1,11 +1,13 @@
 //! C's collectives that move a block for each pair of ranks.
 
-use super::{Communicator, IN_PLACE, Levels, ended, lists, with};
+use super::calls::Task;
+use super::started::Started;
+use super::{IN_PLACE, Levels, lists, with};
 use core::ffi::{c_int, c_void};
 use unisono_c::error::Failure;
-use unisono_kernel::hier::Side;
+use unisono_kernel::hier::{Call, Side};
 
-/// As `unisono_alltoall`.
+/// As `unisono_alltoall`, or `unisono_ialltoall`.
 ///
 /// # Safety
 /// As [`super::unisono_mpi_levels_barrier`]; `send` is `UNISONO_IN_PLACE` or points to a block of `block` bytes for each rank, as
@@ -16,17 +18,15 @@ pub unsafe extern "C" fn unisono_mpi_levels_alltoall(
     send: *const c_void,
     receive: *mut c_void,
     block: u64,
+    request: *mut *mut Started,
 ) -> c_int {
     let from = (send.addr() != IN_PLACE).then(|| send.cast_mut().cast());
-    let call = |communicator: &mut Communicator| {
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.alltoall(from, receive.cast(), block) })
-    };
+    let call = Call::Alltoall { send: from, receive: receive.cast(), block };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, |_| Ok(Task::Call(call))) }
 }
 
-/// As `unisono_alltoallv`.
+/// As `unisono_alltoallv`, or `unisono_ialltoallv`.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_alltoall`], with blocks as the lists say, which have a number for each rank; in place those of `send`
@@ -40,12 +40,12 @@ pub unsafe extern "C" fn unisono_mpi_levels_alltoallv(
     receive: *mut c_void,
     receive_counts: *const u64,
     receive_displacements: *const u64,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
-        let ranks = communicator.size() as usize;
-        let side = |base: *const c_void, counts, displacements| -> Result<Side<'_>, Failure> {
+    let call = |levels: &Levels| {
+        let side = |base: *const c_void, counts, displacements| -> Result<Side<'static>, Failure> {
             // SAFETY: the caller's promise.
-            let blocks = unsafe { lists(counts, displacements, ranks) }?;
+            let blocks = unsafe { lists(counts, displacements, levels.ranks()) }?;
             Ok(Side { base: base.cast_mut().cast(), blocks })
         };
         let to = side(receive.cast_const(), receive_counts, receive_displacements)?;
@@ -53,9 +53,8 @@ pub unsafe extern "C" fn unisono_mpi_levels_alltoallv(
             IN_PLACE => None,
             _ => Some(side(send, send_counts, send_displacements)?),
         };
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.alltoallv(from, to) })
+        Ok(Task::Call(Call::Alltoallv { send: from, receive: to }))
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }

@@ -1,29 +1,33 @@
 //! C's collectives that move a block for each rank, to or from a root or all.
 
-use super::{Communicator, Levels, ended, lists, unless_in_place, with};
+use super::calls::Task;
+use super::started::Started;
+use super::{Levels, lists, unless_in_place, with};
 use core::ffi::{c_int, c_void};
 use unisono_c::error::Failure;
 use unisono_kernel::Rank;
-use unisono_kernel::hier::Spans;
+use unisono_kernel::hier::{Call, Side, Spans};
 
-/// A gatherv's or scatterv's lists, which the root has.
+/// A gatherv's or scatterv's blocks, whose lists the root has.
 ///
 /// # Safety
 /// As [`lists`], at the root.
-unsafe fn lists_at<'l>(
+unsafe fn side_at(
     root: Rank,
-    communicator: &Communicator,
+    levels: &Levels,
+    base: *const c_void,
     counts: *const u64,
     displacements: *const u64,
-) -> Result<Spans<'l>, Failure> {
-    match communicator.rank() == root {
+) -> Result<Side<'static>, Failure> {
+    let blocks = match levels.rank == root {
         // SAFETY: the caller's promise.
-        true => unsafe { lists(counts, displacements, communicator.size() as usize) },
-        false => Ok(Spans { lengths: &[], starts: &[] }),
-    }
+        true => unsafe { lists(counts, displacements, levels.ranks()) }?,
+        false => Spans { lengths: &[], starts: &[] },
+    };
+    Ok(Side { base: base.cast_mut().cast(), blocks })
 }
 
-/// As `unisono_allgather`.
+/// As `unisono_allgather`, or `unisono_iallgather`.
 ///
 /// # Safety
 /// As [`super::unisono_mpi_levels_barrier`]; `send` is `UNISONO_IN_PLACE` or `block` bytes, `receive` one such block per rank: here,
@@ -34,17 +38,17 @@ pub unsafe extern "C" fn unisono_mpi_levels_allgather(
     send: *const c_void,
     receive: *mut c_void,
     block: u64,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
+    let call = |_: &Levels| {
         let send = unless_in_place(send, block)?;
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.allgather(send, receive.cast(), block) })
+        Ok(Task::Call(Call::Allgather { send, receive: receive.cast(), block }))
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }
 
-/// As `unisono_allgatherv`.
+/// As `unisono_allgatherv`, or `unisono_iallgatherv`.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_allgather`]; `counts` and `displacements` have a number per rank.
@@ -56,19 +60,19 @@ pub unsafe extern "C" fn unisono_mpi_levels_allgatherv(
     receive: *mut c_void,
     counts: *const u64,
     displacements: *const u64,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
+    let call = |levels: &Levels| {
         // SAFETY: the caller's promise.
-        let blocks = unsafe { lists(counts, displacements, communicator.size() as usize) }?;
+        let blocks = unsafe { lists(counts, displacements, levels.ranks()) }?;
         let send = unless_in_place(send, sent)?;
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.allgatherv(send, receive.cast(), blocks) })
+        Ok(Task::Call(Call::Allgatherv { send, receive: Side { base: receive.cast(), blocks } }))
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }
 
-/// As `unisono_gather`.
+/// As `unisono_gather`, or `unisono_igather`.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_allgather`].
@@ -79,17 +83,17 @@ pub unsafe extern "C" fn unisono_mpi_levels_gather(
     receive: *mut c_void,
     block: u64,
     root: u32,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
+    let call = |_: &Levels| {
         let send = unless_in_place(send, block)?;
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.gather(send, receive.cast(), block, root) })
+        Ok(Task::Call(Call::Gather { send, receive: receive.cast(), block, root }))
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }
 
-/// As `unisono_gatherv`.
+/// As `unisono_gatherv`, or `unisono_igatherv`.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_allgatherv`], of `receive` and its lists at the root alone.
@@ -102,19 +106,19 @@ pub unsafe extern "C" fn unisono_mpi_levels_gatherv(
     counts: *const u64,
     displacements: *const u64,
     root: u32,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
+    let call = |levels: &Levels| {
         // SAFETY: the caller's promise.
-        let blocks = unsafe { lists_at(root, communicator, counts, displacements) }?;
+        let receive = unsafe { side_at(root, levels, receive, counts, displacements) }?;
         let send = unless_in_place(send, sent)?;
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.gatherv(send, receive.cast(), blocks, root) })
+        Ok(Task::Call(Call::Gatherv { send, receive, root }))
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }
 
-/// As `unisono_scatter`.
+/// As `unisono_scatter`, or `unisono_iscatter`.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_allgather`].
@@ -125,17 +129,17 @@ pub unsafe extern "C" fn unisono_mpi_levels_scatter(
     receive: *mut c_void,
     block: u64,
     root: u32,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
+    let call = |_: &Levels| {
         let receive = unless_in_place(receive, block)?;
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.scatter(send.cast_mut().cast(), receive, block, root) })
+        Ok(Task::Call(Call::Scatter { send: send.cast_mut().cast(), receive, block, root }))
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }
 
-/// As `unisono_scatterv`.
+/// As `unisono_scatterv`, or `unisono_iscatterv`.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_allgatherv`], of `send` and its lists at the root alone.
@@ -148,14 +152,14 @@ pub unsafe extern "C" fn unisono_mpi_levels_scatterv(
     receive: *mut c_void,
     received: u64,
     root: u32,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
+    let call = |levels: &Levels| {
         // SAFETY: the caller's promise.
-        let blocks = unsafe { lists_at(root, communicator, counts, displacements) }?;
+        let send = unsafe { side_at(root, levels, send, counts, displacements) }?;
         let receive = unless_in_place(receive, received)?;
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.scatterv(send.cast_mut().cast(), blocks, receive, root) })
+        Ok(Task::Call(Call::Scatterv { send, receive, root }))
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }

@@ -1,13 +1,15 @@
 //! C's collectives that fold.
 
+use super::calls::{self, Task};
+use super::started::Started;
 use super::{Called, Communicator, IN_PLACE, Levels, elements, ended, list, unless_in_place, with};
 use core::ffi::{c_int, c_void};
 use std::collections::TryReserveError;
 use unisono_c::error::Failure;
 use unisono_c::operation::{COp, operation};
 use unisono_kernel::data::buffer::Buf;
-use unisono_kernel::error::{Cause, Refusal};
-use unisono_kernel::hier::Spans;
+use unisono_kernel::error::Refusal;
+use unisono_kernel::hier::{Call, Side, Spans};
 use unisono_kernel::msg::Memory;
 use unisono_kernel::op::Op;
 
@@ -22,7 +24,7 @@ fn sides(send: *const c_void, receive: *mut c_void, count: u64, op: &Op) -> Resu
     Ok(Sides { send: if send.addr() == IN_PLACE { receive } else { elements(send, count, op)? }, receive })
 }
 
-/// As `unisono_reduce`.
+/// As `unisono_reduce`, or `unisono_ireduce`.
 ///
 /// # Safety
 /// As [`super::unisono_mpi_levels_barrier`]; `send` is `UNISONO_IN_PLACE` or points to `count` elements; at the root `receive` does,
@@ -36,22 +38,22 @@ pub unsafe extern "C" fn unisono_mpi_levels_reduce(
     datatype: c_int,
     op: *const COp,
     root: u32,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
+    let call = |levels: &Levels| {
         // SAFETY: the caller's promise.
         let op = unsafe { operation(datatype, op) }?;
-        let Sides { send, receive } = match communicator.rank() == root {
+        let Sides { send, receive } = match levels.rank == root {
             true => sides(send, receive, count, &op)?,
             false => Sides { send: elements(send, count, &op)?, receive: Memory::NOTHING },
         };
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.reduce(send, receive, op, root) })
+        Ok(Task::Call(Call::Reduce { send, receive, op, root }))
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }
 
-/// As `unisono_allreduce`.
+/// As `unisono_allreduce`, or `unisono_iallreduce`.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_reduce`], on every rank.
@@ -63,19 +65,19 @@ pub unsafe extern "C" fn unisono_mpi_levels_allreduce(
     count: u64,
     datatype: c_int,
     op: *const COp,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
+    let call = |_: &Levels| {
         // SAFETY: the caller's promise.
         let op = unsafe { operation(datatype, op) }?;
         let Sides { send, receive } = sides(send, receive, count, &op)?;
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.allreduce(send, receive, op) })
+        Ok(Task::Call(Call::Allreduce { send, receive, op }))
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }
 
-/// As `unisono_scan`.
+/// As `unisono_scan`, or `unisono_iscan`.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_allreduce`].
@@ -87,12 +89,13 @@ pub unsafe extern "C" fn unisono_mpi_levels_scan(
     count: u64,
     datatype: c_int,
     op: *const COp,
+    request: *mut *mut Started,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { scan(levels, (send, receive, count), datatype, op, false) }
+    unsafe { scan(levels, (send, receive, count), datatype, op, false, request) }
 }
 
-/// As `unisono_exscan`.
+/// As `unisono_exscan`, or `unisono_iexscan`.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_allreduce`]; rank 0's `receive` may be its `send`.
@@ -104,9 +107,10 @@ pub unsafe extern "C" fn unisono_mpi_levels_exscan(
     count: u64,
     datatype: c_int,
     op: *const COp,
+    request: *mut *mut Started,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { scan(levels, (send, receive, count), datatype, op, true) }
+    unsafe { scan(levels, (send, receive, count), datatype, op, true, request) }
 }
 
 /// # Safety
@@ -117,20 +121,20 @@ unsafe fn scan(
     datatype: c_int,
     op: *const COp,
     exclusive: bool,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
+    let call = |_: &Levels| {
         // SAFETY: the caller's promise.
         let op = unsafe { operation(datatype, op) }?;
         let receive = elements(receive, count, &op)?;
         let send = unless_in_place(send, receive.len() as u64)?;
-        // SAFETY: the caller's promise.
-        ended(unsafe { communicator.scan(send, receive, op, exclusive) })
+        Ok(Task::Call(Call::Scan { send, receive, op, exclusive }))
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }
 
-/// As `unisono_reduce_scatter`.
+/// As `unisono_reduce_scatter`, or `unisono_ireduce_scatter`.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_allreduce`], with as many elements as all `counts`, one for each rank; without in place, `receive`
@@ -143,22 +147,22 @@ pub unsafe extern "C" fn unisono_mpi_levels_reduce_scatter(
     counts: *const u64,
     datatype: c_int,
     op: *const COp,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
+    let call = |levels: &Levels| {
         // SAFETY: the caller's promise.
         let op = unsafe { operation(datatype, op) }?;
         // SAFETY: the caller's promise.
-        let counts = unsafe { list(counts, "counts", communicator.size() as usize) }?;
-        let own = counts.get(communicator.rank() as usize).copied().unwrap_or(0);
+        let counts = unsafe { list(counts, "counts", levels.ranks()) }?;
+        let own = counts.get(levels.rank as usize).copied().unwrap_or(0);
         let all = counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
-        // SAFETY: the caller's promise.
-        unsafe { reduce_scatter(communicator, send, receive, Parts { own, all, counts: Some(counts) }, op) }
+        ReduceScatter::task(levels, send, receive, Parts { own, all, counts: Some(counts) }, op)
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }
 
-/// As `unisono_reduce_scatter_block`.
+/// As `unisono_reduce_scatter_block`, or `unisono_ireduce_scatter_block`.
 ///
 /// # Safety
 /// As [`unisono_mpi_levels_reduce_scatter`], with `count` elements for each rank.
@@ -170,16 +174,16 @@ pub unsafe extern "C" fn unisono_mpi_levels_reduce_scatter_block(
     count: u64,
     datatype: c_int,
     op: *const COp,
+    request: *mut *mut Started,
 ) -> c_int {
-    let call = |communicator: &mut Communicator| {
+    let call = |levels: &Levels| {
         // SAFETY: the caller's promise.
         let op = unsafe { operation(datatype, op) }?;
-        let all = count.saturating_mul(communicator.size().into());
-        // SAFETY: the caller's promise.
-        unsafe { reduce_scatter(communicator, send, receive, Parts { own: count, all, counts: None }, op) }
+        let all = count.saturating_mul(levels.size.into());
+        ReduceScatter::task(levels, send, receive, Parts { own: count, all, counts: None }, op)
     };
     // SAFETY: the caller's promise.
-    unsafe { with(levels, call) }
+    unsafe { with(levels, request, call) }
 }
 
 /// Elements of a reduce_scatter: of this rank's block, of all, and of each where they differ.
@@ -204,49 +208,73 @@ fn consecutive(counts: &[u64], element: u64) -> Result<(Vec<u64>, Vec<u64>), Try
 }
 
 /// A reduction to rank 0, which then scatters the blocks.
-///
-/// # Safety
-/// As [`unisono_mpi_levels_reduce_scatter`].
-unsafe fn reduce_scatter(
-    communicator: &mut Communicator,
-    send: *const c_void,
-    receive: *mut c_void,
-    parts: Parts<'_>,
+pub(super) struct ReduceScatter {
+    operand: Buf,
+    /// This rank's block of the result; `None` where it is the operand's.
+    own: Option<Buf>,
+    /// Bytes of it.
+    bytes: u64,
+    /// Memory for the fold at rank 0; empty in place, where that is the operand.
+    memory: Vec<u8>,
+    /// Where blocks lie in the fold, at rank 0, if they differ.
+    differ: bool,
+    lengths: Vec<u64>,
+    starts: Vec<u64>,
     op: Op,
-) -> Called {
-    let (in_place, is_root) = (send.addr() == IN_PLACE, communicator.rank() == 0);
-    let operand = elements(if in_place { receive } else { send }, parts.all, &op)?;
-    let own = elements(receive, parts.own, &op)?;
-    let mut memory = Vec::<u8>::new();
-    let room = if is_root && !in_place { operand.len() } else { 0 };
-    let counts = parts.counts.filter(|_| is_root).unwrap_or_default();
-    let reserved = memory.try_reserve_exact(room).and_then(|()| consecutive(counts, op.element()));
-    let Ok((lengths, starts)) = reserved else {
-        // The others must not wait for this rank.
-        communicator.poison(Cause::Died);
-        return Err(Failure::Memory);
-    };
-    let folded = match is_root {
-        true if in_place => operand,
-        true => Buf::new(memory.as_mut_ptr(), room),
-        false => Memory::NOTHING,
-    };
-    // In place rank 0's block is the first one, where it belongs.
-    let result = if is_root && in_place { None } else { Some(own) };
-    // SAFETY: the caller's promise, and memory of ours.
-    let reduced = unsafe { communicator.reduce(operand, folded, op, 0) };
-    let ended_so = reduced.and_then(|()| match parts.counts {
-        // SAFETY: as above: the blocks of the fold at rank 0.
-        None => unsafe { communicator.scatter(folded.ptr(), result, own.len() as u64, 0) },
-        Some(_) => {
-            let blocks = Spans { lengths: &lengths, starts: &starts };
-            // SAFETY: as above.
-            unsafe { communicator.scatterv(folded.ptr(), blocks, result, 0) }
-        }
-    });
-    if ended_so.is_err() {
-        // Messages may still be read there.
-        core::mem::forget(memory);
+}
+
+impl ReduceScatter {
+    /// # Errors
+    /// The blocks are too long, or there is no memory.
+    fn task(
+        levels: &Levels,
+        send: *const c_void,
+        receive: *mut c_void,
+        parts: Parts<'_>,
+        op: Op,
+    ) -> Result<Task, Failure> {
+        let (in_place, is_root) = (send.addr() == IN_PLACE, levels.rank == 0);
+        let operand = elements(if in_place { receive } else { send }, parts.all, &op)?;
+        let own = elements(receive, parts.own, &op)?;
+        let mut memory = Vec::new();
+        let room = if is_root && !in_place { operand.len() } else { 0 };
+        let counts = parts.counts.filter(|_| is_root).unwrap_or_default();
+        let reserved = memory.try_reserve_exact(room).and_then(|()| consecutive(counts, op.element()));
+        let (lengths, starts) = reserved.map_err(|_| Failure::Memory)?;
+        // In place rank 0's block is the first one, where it belongs.
+        let result = if is_root && in_place { None } else { Some(own) };
+        let (bytes, differ) = (own.len() as u64, parts.counts.is_some());
+        Ok(Task::ReduceScatter(Self { operand, own: result, bytes, memory, differ, lengths, starts, op }))
     }
-    ended(ended_so)
+
+    /// # Safety
+    /// As [`Communicator::run`], or [`Communicator::start`].
+    pub(super) async unsafe fn run(mut self, communicator: &mut Communicator, waits: bool) -> Called {
+        let folded = match communicator.rank() {
+            0 if self.own.is_none() => self.operand,
+            0 => Buf::new(self.memory.as_mut_ptr(), self.operand.len()),
+            _ => Memory::NOTHING,
+        };
+        let Self { operand, op, own: receive, bytes, differ, .. } = self;
+        let reduces = Call::Reduce { send: operand, receive: folded, op, root: 0 };
+        let scatters = match differ {
+            false => Call::Scatter { send: folded.ptr(), receive, block: bytes, root: 0 },
+            true => {
+                let blocks = Spans { lengths: &self.lengths, starts: &self.starts };
+                Call::Scatterv { send: Side { base: folded.ptr(), blocks }, receive, root: 0 }
+            }
+        };
+        // SAFETY: the caller's promise, and memory of ours.
+        let reduced = unsafe { calls::run(communicator, reduces, waits) }.await;
+        let end = match reduced {
+            // SAFETY: as above: the blocks of the fold at rank 0.
+            Ok(()) => unsafe { calls::run(communicator, scatters, waits) }.await,
+            error => error,
+        };
+        if end.is_err() {
+            // Messages may still be read there.
+            core::mem::forget(self.memory);
+        }
+        ended(end)
+    }
 }

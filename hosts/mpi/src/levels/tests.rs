@@ -3,16 +3,20 @@
 use super::alltoall::*;
 use super::blocks::*;
 use super::folds::*;
+use super::started::*;
 use super::*;
 use crate::messages::network::{self, Network};
 use crate::offer::Reason;
-use std::ptr::{null, without_provenance, without_provenance_mut};
+use std::ptr::{null, null_mut, without_provenance, without_provenance_mut};
 use std::time::Duration;
 use unisono_c::error::unisono_last_error;
 use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::class::Class;
 use unisono_kernel::region::{Counter, Word};
 use unisono_kernel::table::{Choice, Collective, Over, Rule, Span};
+
+mod collectives;
+mod started;
 
 const U64: c_int = 9;
 const I32: c_int = 4;
@@ -27,6 +31,8 @@ struct Seat<'j> {
     nodes: &'j [u32],
     /// Barriers that ranks have come to.
     came: &'j Word,
+    /// Are calls started, and then tested until they are complete?
+    starts: bool,
 }
 
 // SAFETY: one thread uses it.
@@ -53,7 +59,7 @@ fn run(nodes: &[u32], process: impl Fn() -> Process, member: impl Fn(&Seat<'_>) 
         for ((me, levels), process) in (0..).zip(members).zip(&processes) {
             let (came, member) = (&came, &member);
             scope.spawn(move || {
-                member(&Seat { levels: &raw const levels, me, nodes, came });
+                member(&Seat { levels: &raw const levels, me, nodes, came, starts: false });
                 process.release(levels.into_lease());
             });
         }
@@ -192,221 +198,17 @@ fn share(of: Rank, most: u64) -> u64 {
 }
 
 impl Seat<'_> {
-    fn size(&self) -> u32 {
-        self.nodes.len() as u32
-    }
-
-    fn ranks(&self) -> std::ops::Range<Rank> {
-        0..self.size()
-    }
-
-    fn barrier(&self, round: u32) {
-        self.came.fetch_add(1);
-        // SAFETY: a communicator; so of all below, with buffers of so many bytes.
-        fine(unsafe { unisono_mpi_levels_barrier(self.levels) });
-        let all = u64::from((round + 1) * self.size());
-        assert!(Counter::load_acquire(self.came).at_least(all), "somebody has not come");
-    }
-
-    fn bcast(&self, len: u64, root: Rank) {
-        let mut buffer = if self.me == root { bytes_of(root, root, len) } else { vec![0; len as usize] };
-        // SAFETY: see `barrier`.
-        fine(unsafe { unisono_mpi_levels_bcast(self.levels, buffer.as_mut_ptr().cast(), len, root) });
-        assert!(buffer == bytes_of(root, root, len), "{len} bytes of {root}");
-    }
-
-    fn reduce(&self, count: usize, root: Option<Rank>, in_place: bool) {
-        let mine = numbers(self.me, count);
-        let is_root = root.is_none_or(|root| self.me == root);
-        let mut result = if in_place && is_root { mine.clone() } else { vec![7; count] };
-        let send = if in_place && is_root { HERE.cast_const() } else { mine.as_ptr().cast() };
-        let (receive, op) = (result.as_mut_ptr().cast(), without_provenance(SUM));
-        fine(match root {
-            Some(root) => {
-                let receive = if is_root { receive } else { HERE };
-                // SAFETY: see `barrier`.
-                unsafe { unisono_mpi_levels_reduce(self.levels, send, receive, count as u64, U64, op, root) }
-            }
-            // SAFETY: see `barrier`.
-            None => unsafe { unisono_mpi_levels_allreduce(self.levels, send, receive, count as u64, U64, op) },
-        });
-        let sum = |at| self.ranks().map(|rank| number(rank, at)).sum::<u64>();
-        let expected: Vec<_> = (0..count).map(|at| if is_root { sum(at) } else { 7 }).collect();
-        assert!(result == expected, "{count} numbers to {root:?}");
-        assert!(mine == numbers(self.me, count), "the operand is as before");
-    }
-
-    fn scan(&self, count: usize, in_place: bool, exclusive: bool) {
-        let mine = numbers(self.me, count);
-        let mut result = if in_place { mine.clone() } else { vec![7; count] };
-        let send = if in_place { HERE.cast_const() } else { mine.as_ptr().cast() };
-        let (receive, op, levels) = (result.as_mut_ptr().cast(), without_provenance(SUM), self.levels);
-        fine(match exclusive {
-            // SAFETY: see `barrier`.
-            true => unsafe { unisono_mpi_levels_exscan(levels, send, receive, count as u64, U64, op) },
-            // SAFETY: see `barrier`.
-            false => unsafe { unisono_mpi_levels_scan(levels, send, receive, count as u64, U64, op) },
-        });
-        let ranks = 0..self.me + u32::from(!exclusive);
-        let sum = |at| ranks.clone().map(|rank| number(rank, at)).sum::<u64>();
-        let untouched = |at: usize| if in_place { mine[at] } else { 7 };
-        let expected: Vec<_> = (0..count).map(|at| if ranks.is_empty() { untouched(at) } else { sum(at) }).collect();
-        assert!(result == expected, "{count} numbers, {in_place}, {exclusive}");
-        assert!(mine == numbers(self.me, count), "the operand is as before");
-    }
-
-    fn reduce_scatter(&self, counts: &[u64], in_place: bool, equal: bool) {
-        let (me, all) = (self.me as usize, counts.iter().sum::<u64>() as usize);
-        let (own, before) = (counts[me] as usize, counts[..me].iter().sum::<u64>() as usize);
-        let mine = numbers(self.me, all);
-        let mut result = if in_place { mine.clone() } else { vec![7; own + 1] };
-        let send = if in_place { HERE.cast_const() } else { mine.as_ptr().cast() };
-        let (receive, op, levels) = (result.as_mut_ptr().cast(), without_provenance(SUM), self.levels);
-        fine(match equal {
-            // SAFETY: see `barrier`.
-            true => unsafe { unisono_mpi_levels_reduce_scatter_block(levels, send, receive, own as u64, U64, op) },
-            // SAFETY: see `barrier`.
-            false => unsafe { unisono_mpi_levels_reduce_scatter(levels, send, receive, counts.as_ptr(), U64, op) },
-        });
-        let sum = |at| self.ranks().map(|rank| number(rank, before + at)).sum::<u64>();
-        assert!(result[..own] == (0..own).map(sum).collect::<Vec<_>>(), "{counts:?}, {in_place}, {equal}");
-        assert!(in_place || result[own] == 7, "nothing after the block");
-        assert!(mine == numbers(self.me, all), "the operand is as before");
-    }
-
-    fn allgather(&self, counts: Vec<u64>, lie: Lie, in_place: bool, equal: bool) {
-        let own = counts[self.me as usize];
-        let (mine, mut all) = (bytes_of(self.me, 0, own), Blocks::new(counts, lie));
-        if in_place {
-            all.set(self.me, &mine);
-        }
-        let (levels, to) = (self.levels, all.to());
-        let send = if in_place { HERE.cast_const() } else { mine.as_ptr().cast() };
-        let (counts, starts) = (all.counts.as_ptr(), all.starts.as_ptr());
-        fine(match equal {
-            // SAFETY: see `barrier`.
-            true => unsafe { unisono_mpi_levels_allgather(levels, send, to, own) },
-            // SAFETY: see `barrier`.
-            false => unsafe { unisono_mpi_levels_allgatherv(levels, send, own, to, counts, starts) },
-        });
-        assert!(all.memory == all.with(|rank, len| bytes_of(rank, 0, len)), "{:?} {lie:?} {in_place}", all.counts);
-    }
-
-    fn gather(&self, counts: Vec<u64>, lie: Lie, root: Rank, in_place: bool, equal: bool) {
-        let (own, is_root, levels) = (counts[self.me as usize], self.me == root, self.levels);
-        let (mine, mut all) = (bytes_of(self.me, root, own), Blocks::new(counts, lie));
-        let stays = is_root && in_place;
-        if stays {
-            all.set(self.me, &mine);
-        }
-        let send = if stays { HERE.cast_const() } else { mine.as_ptr().cast() };
-        let to = if is_root { all.to() } else { HERE };
-        let (counts, starts) = if is_root { (all.counts.as_ptr(), all.starts.as_ptr()) } else { (null(), null()) };
-        fine(match equal {
-            // SAFETY: see `barrier`.
-            true => unsafe { unisono_mpi_levels_gather(levels, send, to, own, root) },
-            // SAFETY: see `barrier`.
-            false => unsafe { unisono_mpi_levels_gatherv(levels, send, own, to, counts, starts, root) },
-        });
-        if is_root {
-            assert!(all.memory == all.with(|rank, len| bytes_of(rank, root, len)), "{:?} {lie:?}", all.counts);
-        }
-        assert!(mine == bytes_of(self.me, root, own), "what is sent is as before");
-    }
-
-    fn scatter(&self, counts: Vec<u64>, lie: Lie, root: Rank, in_place: bool, equal: bool) {
-        let (own, is_root, levels) = (counts[self.me as usize], self.me == root, self.levels);
-        let mut all = Blocks::new(counts, lie);
-        for (rank, len) in (0..).zip(all.counts.clone()) {
-            all.set(rank, &bytes_of(root, rank, len));
-        }
-        let (before, stays) = (all.memory.clone(), is_root && in_place);
-        let mut mine = vec![UNTOUCHED; own as usize];
-        let receive = if stays { HERE } else { mine.as_mut_ptr().cast() };
-        let from = if is_root { all.to().cast_const() } else { HERE.cast_const() };
-        let (counts, starts) = if is_root { (all.counts.as_ptr(), all.starts.as_ptr()) } else { (null(), null()) };
-        fine(match equal {
-            // SAFETY: see `barrier`.
-            true => unsafe { unisono_mpi_levels_scatter(levels, from, receive, own, root) },
-            // SAFETY: see `barrier`.
-            false => unsafe { unisono_mpi_levels_scatterv(levels, from, counts, starts, receive, own, root) },
-        });
-        let expected = if stays { vec![UNTOUCHED; own as usize] } else { bytes_of(root, self.me, own) };
-        assert!(mine == expected, "{:?} {lie:?} of {root}", all.counts);
-        assert!(all.memory == before, "what is sent is as before");
-    }
-
-    fn alltoall(&self, block: u64, in_place: bool) {
-        let counts = vec![block; self.nodes.len()];
-        let (mut from, mut to) = (Blocks::new(counts.clone(), Lie::Row), Blocks::new(counts, Lie::Row));
-        let side = if in_place { &mut to } else { &mut from };
-        self.ranks().for_each(|rank| side.set(rank, &bytes_of(self.me, rank, block)));
-        let send = if in_place { HERE.cast_const() } else { from.to().cast_const() };
-        // SAFETY: see `barrier`.
-        fine(unsafe { unisono_mpi_levels_alltoall(self.levels, send, to.to(), block) });
-        assert!(to.memory == to.with(|rank, len| bytes_of(rank, self.me, len)), "{block} {in_place}");
-    }
-
-    /// In place what two exchange is as long both ways.
-    fn alltoallv(&self, most: u64, lies: [Lie; 2], in_place: bool) {
-        let len = |from: Rank, to: Rank| match in_place {
-            true => share(from + to, most),
-            false => share(from + 2 * to, most) + u64::from(from > to),
-        };
-        let mut from = Blocks::new(self.ranks().map(|rank| len(self.me, rank)).collect(), lies[0]);
-        let mut to = Blocks::new(self.ranks().map(|rank| len(rank, self.me)).collect(), lies[1]);
-        let side = if in_place { &mut to } else { &mut from };
-        self.ranks().for_each(|rank| side.set(rank, &bytes_of(self.me, rank, len(self.me, rank))));
-        let (send, receive) = (if in_place { HERE } else { from.to() }, to.to());
-        let [sent, received] = [&from, &to].map(|side| (side.counts.as_ptr(), side.starts.as_ptr()));
-        let sent = if in_place { (null(), null()) } else { sent };
-        // SAFETY: see `barrier`.
-        fine(unsafe {
-            unisono_mpi_levels_alltoallv(self.levels, send, sent.0, sent.1, receive, received.0, received.1)
-        });
-        assert!(to.memory == to.with(|rank, len| bytes_of(rank, self.me, len)), "{most} {lies:?} {in_place}");
-    }
-
-    fn every_collective(&self, most: u64) {
-        let equal = || vec![most; self.nodes.len()];
-        let unequal = || self.ranks().map(|rank| share(rank, most)).collect::<Vec<_>>();
-        for root in self.ranks() {
-            self.bcast(most, root);
-            self.reduce(most as usize / 8, Some(root), root % 2 == 0);
-            self.gather(equal(), Lie::Row, root, root % 2 == 1, true);
-            self.scatter(equal(), Lie::Row, root, root % 2 == 1, true);
-            for lie in [Lie::Row, Lie::Gaps, Lie::Backwards] {
-                self.gather(unequal(), lie, root, root % 2 == 0, false);
-                self.scatter(unequal(), lie, root, root % 2 == 0, false);
-            }
-        }
-        for in_place in [false, true] {
-            self.reduce(most as usize / 8, None, in_place);
-            self.scan(most as usize / 8, in_place, false);
-            self.scan(most as usize / 8, in_place, true);
-            self.reduce_scatter(&vec![most / 8; self.nodes.len()], in_place, true);
-            self.reduce_scatter(&unequal().iter().map(|bytes| bytes / 8).collect::<Vec<_>>(), in_place, false);
-            self.allgather(equal(), Lie::Row, in_place, true);
-            self.alltoall(most, in_place);
-            for lie in [Lie::Row, Lie::Gaps, Lie::Backwards] {
-                self.allgather(unequal(), lie, in_place, false);
-                self.alltoallv(most, [lie, Lie::Gaps], in_place);
-                self.alltoallv(most, [Lie::Backwards, lie], in_place);
-            }
-        }
-    }
-
     /// A barrier that is too late.
     fn next(&self) -> String {
         // SAFETY: a communicator.
-        said(unsafe { unisono_mpi_levels_barrier(self.levels) })
+        said(unsafe { unisono_mpi_levels_barrier(self.levels, null_mut()) })
     }
 
     /// Barriers until one fails: how.
     fn until_told(&self) -> String {
         loop {
             // SAFETY: a communicator.
-            let code = unsafe { unisono_mpi_levels_barrier(self.levels) };
+            let code = unsafe { unisono_mpi_levels_barrier(self.levels, null_mut()) };
             if code != 0 {
                 return said(code);
             }
@@ -415,7 +217,7 @@ impl Seat<'_> {
 
     fn inner<T>(&self, look: impl FnOnce(&mut Communicator) -> T) -> T {
         // SAFETY: lives through the job.
-        look(&mut unsafe { &*self.levels }.communicator.try_lock().unwrap())
+        look(unsafe { &*self.levels }.calls.try_lock().unwrap().communicator())
     }
 }
 
@@ -478,9 +280,11 @@ fn lengths_that_disagree_are_named_on_both_sides() {
             let (counts, starts) = (all.counts.as_ptr(), all.starts.as_ptr());
             let code = match gathers {
                 // SAFETY: lists and buffers of ours.
-                true => unsafe { unisono_mpi_levels_gatherv(seat.levels, at, own, to, counts, starts, 0) },
+                true => unsafe { unisono_mpi_levels_gatherv(seat.levels, at, own, to, counts, starts, 0, null_mut()) },
                 // SAFETY: as above.
-                false => unsafe { unisono_mpi_levels_scatterv(seat.levels, to, counts, starts, at, own, 0) },
+                false => unsafe {
+                    unisono_mpi_levels_scatterv(seat.levels, to, counts, starts, at, own, 0, null_mut())
+                },
             };
             let who = if gathers { 0 } else { 3 };
             let text = if code != 0 { said(code) } else { seat.until_told() };
@@ -516,19 +320,21 @@ fn an_argument_that_one_rank_gets_wrong_is_told_to_all() {
                 let at = to.as_mut_ptr().cast::<c_void>();
                 let code = match wrong {
                     // SAFETY: refused before anything is read.
-                    0 => unsafe { unisono_mpi_levels_bcast(seat.levels, at, 8, 4) },
+                    0 => unsafe { unisono_mpi_levels_bcast(seat.levels, at, 8, 4, null_mut()) },
                     // SAFETY: as above.
-                    1 => unsafe { unisono_mpi_levels_reduce(seat.levels, at, at, u64::MAX / 16, U64, sum, 4) },
+                    1 => unsafe {
+                        unisono_mpi_levels_reduce(seat.levels, at, at, u64::MAX / 16, U64, sum, 4, null_mut())
+                    },
                     // SAFETY: as above.
-                    2 => unsafe { unisono_mpi_levels_alltoall(seat.levels, at, at, u64::MAX / 2) },
+                    2 => unsafe { unisono_mpi_levels_alltoall(seat.levels, at, at, u64::MAX / 2, null_mut()) },
                     // SAFETY: as above.
-                    3 => unsafe { unisono_mpi_levels_gather(seat.levels, at, at, 1, 7) },
+                    3 => unsafe { unisono_mpi_levels_gather(seat.levels, at, at, 1, 7, null_mut()) },
                     // SAFETY: as above.
-                    4 => unsafe { unisono_mpi_levels_scatter(seat.levels, at, at, 1, 4) },
+                    4 => unsafe { unisono_mpi_levels_scatter(seat.levels, at, at, 1, 4, null_mut()) },
                     // SAFETY: as above.
-                    5 => unsafe { unisono_mpi_levels_allreduce(seat.levels, at, at, u64::MAX, U64, sum) },
+                    5 => unsafe { unisono_mpi_levels_allreduce(seat.levels, at, at, u64::MAX, U64, sum, null_mut()) },
                     // SAFETY: as above.
-                    _ => unsafe { unisono_mpi_levels_reduce(seat.levels, at, at, 1, 0, sum, 0) },
+                    _ => unsafe { unisono_mpi_levels_reduce(seat.levels, at, at, 1, 0, sum, 0, null_mut()) },
                 };
                 let text = said(code);
                 assert!(text.starts_with(words), "{text}");
@@ -606,28 +412,36 @@ fn a_rank_that_can_take_part_no_more_tells_all() {
 fn calls_that_can_not_be_are_refused() {
     job(&[0, 1], |seat| {
         // SAFETY: lives through the job.
-        let busy = unsafe { &*seat.levels }.communicator.lock().unwrap();
+        let busy = unsafe { &*seat.levels }.caller.lock().unwrap();
         // SAFETY: a communicator.
-        assert_eq!(unsafe { unisono_mpi_levels_barrier(seat.levels) }, Class::Busy.number());
+        assert_eq!(unsafe { unisono_mpi_levels_barrier(seat.levels, null_mut()) }, Class::Busy.number());
         drop(busy);
         let (lists, mut to) = ([0; 2], [0; 2]);
         let at = to.as_mut_ptr().cast::<c_void>();
         for (counts, starts) in [(null(), lists.as_ptr()), (lists.as_ptr(), null())] {
             // SAFETY: a communicator, a list of two numbers.
-            let code = unsafe { unisono_mpi_levels_allgatherv(seat.levels, at, 0, at, counts, starts) };
+            let code = unsafe { unisono_mpi_levels_allgatherv(seat.levels, at, 0, at, counts, starts, null_mut()) };
             assert_eq!(code, Class::Null.number());
         }
         let mut one = [1_i32, 2];
         // An operation that there is, on elements that there are.
         let code = unsafe {
             // SAFETY: one element, in place.
-            unisono_mpi_levels_allreduce(seat.levels, HERE, one.as_mut_ptr().cast(), 1, I32, without_provenance(SUM))
+            unisono_mpi_levels_allreduce(
+                seat.levels,
+                HERE,
+                one.as_mut_ptr().cast(),
+                1,
+                I32,
+                without_provenance(SUM),
+                null_mut(),
+            )
         };
         fine(code);
         assert_eq!(one, [2, 2]);
     });
     // SAFETY: null is no communicator.
-    assert_eq!(unsafe { unisono_mpi_levels_barrier(null()) }, Class::Null.number());
+    assert_eq!(unsafe { unisono_mpi_levels_barrier(null(), null_mut()) }, Class::Null.number());
 }
 
 #[test]

@@ -2,26 +2,18 @@
 //! between ranks.
 
 use super::row::{Row, equal};
-use super::{Call, Communicator, End, Host};
+use super::{End, Host, Parts as Running, Side};
+use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::buffer::Buf;
 use crate::data::datatype::Datatype;
-use crate::error::{Error, Refusal};
+use crate::error::Refusal;
 use crate::hier::places::{Placement, take};
 use crate::hier::{Spans, alltoall, alltoallv, split};
 use crate::msg::Parts;
 use crate::msg::schedule::Area;
 
-/// A caller's blocks, one for each rank.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// The memory in which they lie.
-    pub base: *mut u8,
-    /// Where.
-    pub blocks: Spans<'a>,
-}
-
-/// The same, checked.
+/// A caller's blocks, one for each rank, checked.
 #[derive(Clone, Copy)]
 struct Checked<'a> {
     base: *mut u8,
@@ -52,10 +44,10 @@ impl Checked<'_> {
     }
 }
 
-impl<H: Host> Call<'_, H> {
+impl<H: Host> Running<'_, H> {
     /// # Safety
-    /// As [`Communicator::alltoall`].
-    unsafe fn through_leaders(self, send: *mut u8, receive: *mut u8, block: u64) -> Result<(), End> {
+    /// As [`super::Communicator::start`]: here, and of all below.
+    async unsafe fn through_leaders(self, send: *mut u8, receive: *mut u8, block: u64) -> Result<(), End> {
         let Self { engine, algorithms, placement } = self;
         let row = Row::new(placement.order, equal(block))?;
         let by_switch = placement.nodes.by_switch().filter(|_| alltoall::are_alike(placement.ranks));
@@ -63,7 +55,7 @@ impl<H: Host> Call<'_, H> {
         let plan = alltoall::plan(placement.nodes, placement.ranks, block, over)?;
         let lies = row.lies_at().is_some();
         let staged = if lies { 0 } else { row.bytes };
-        let scratch = engine.run(plan.scratch() + staged, |me, scratch| {
+        let machine = |me: &mut Member, scratch| {
             let (kept, rest) = split(scratch, staged)?;
             let (from, to) = match lies {
                 true => (Buf::new(send, row.bytes as usize), Buf::new(receive, row.bytes as usize)),
@@ -75,7 +67,8 @@ impl<H: Host> Call<'_, H> {
             };
             // SAFETY: the caller's promise.
             unsafe { plan.machine(me, from, to, rest) }
-        })?;
+        };
+        let scratch = engine.run(plan.scratch() + staged, machine).await?;
         if !lies {
             // SAFETY: the row is in the working memory that the machine had; the caller's blocks are writable.
             unsafe { row.hand_out(split(scratch, staged)?.0, receive) };
@@ -83,14 +76,12 @@ impl<H: Host> Call<'_, H> {
         Ok(())
     }
 
-    /// # Safety
-    /// As [`Communicator::alltoallv`].
-    unsafe fn between_ranks(self, send: Option<Checked<'_>>, receive: Checked<'_>) -> Result<(), End> {
+    async unsafe fn between_ranks(self, send: Option<Checked<'_>>, receive: Checked<'_>) -> Result<(), End> {
         let Self { engine, mut placement, .. } = self;
         let plan = alltoallv::plan(placement.nodes, send.map(|send| send.parts), receive.parts)?;
         let to = receive.near(&mut placement)?;
         let from = send.map(|send| send.near(&mut placement)).transpose()?;
-        engine.run(plan.scratch(), |me, scratch| {
+        let machine = |me: &mut Member, scratch| {
             let (source, target) = (send.map(|send| send.buffer()), receive.buffer());
             // SAFETY: the caller's promise; so of all below.
             let receive = unsafe { Blocks::vary(target, to.lengths, to.starts, Datatype::BYTE) }?;
@@ -101,49 +92,27 @@ impl<H: Host> Call<'_, H> {
             let near = alltoallv::Near { send: outward.transpose()?, receive };
             // SAFETY: as above.
             unsafe { plan.machine(me, source, target, near, scratch) }
-        })?;
-        Ok(())
-    }
-}
-
-impl<H: Host> Communicator<H> {
-    /// Block r of everyone's `send` goes to rank r's `receive`. All blocks of all ranks have `block` bytes, and lie in a row. In
-    /// place without `send`.
-    ///
-    /// # Errors
-    /// The blocks are too long; the communicator fails, or has failed.
-    ///
-    /// # Safety
-    /// See [`super::Communicator`]: `send` and `receive` are a block for each rank.
-    pub unsafe fn alltoall(&mut self, send: Option<*mut u8>, receive: *mut u8, block: u64) -> Result<(), Error> {
-        self.call(|call| {
-            let most = call.placement.ranks.lengths.iter().max().map_or(0, |&ranks| ranks as u32);
-            if alltoall::through_leaders(block, most) {
-                // SAFETY: the caller's promise.
-                return unsafe { call.through_leaders(send.unwrap_or(receive), receive, block) };
-            }
-            let parts = Parts::equal(call.placement.nodes.size(), block)?;
-            let side = |base| Checked { base, parts };
-            // SAFETY: the caller's promise.
-            unsafe { call.between_ranks(send.map(side), side(receive)) }
-        })
+        };
+        engine.run(plan.scratch(), machine).await.map(drop)
     }
 
-    /// The same with blocks of any lengths: as long at the sender as at the receiver. In place without `send`: two ranks send
-    /// each other as much as they receive.
-    ///
-    /// # Errors
-    /// As [`Self::alltoall`]; not one block for each rank; blocks overlap that are received from ranks of this node.
-    ///
-    /// # Safety
-    /// As [`Self::alltoall`], with such blocks.
-    pub unsafe fn alltoallv(&mut self, send: Option<Side<'_>>, receive: Side<'_>) -> Result<(), Error> {
-        let size = self.size();
-        self.call(|call| {
-            let receive = receive.check(size)?;
-            let send = send.map(|send| send.check(size)).transpose()?;
+    pub(super) async unsafe fn alltoall(self, send: Option<*mut u8>, receive: *mut u8, block: u64) -> Result<(), End> {
+        let most = self.placement.ranks.lengths.iter().max().map_or(0, |&ranks| ranks as u32);
+        if alltoall::through_leaders(block, most) {
             // SAFETY: the caller's promise.
-            unsafe { call.between_ranks(send, receive) }
-        })
+            return unsafe { self.through_leaders(send.unwrap_or(receive), receive, block) }.await;
+        }
+        let parts = Parts::equal(self.placement.nodes.size(), block)?;
+        let side = |base| Checked { base, parts };
+        // SAFETY: the caller's promise.
+        unsafe { self.between_ranks(send.map(side), side(receive)) }.await
+    }
+
+    pub(super) async unsafe fn alltoallv(self, send: Option<Side<'_>>, receive: Side<'_>) -> Result<(), End> {
+        let size = self.placement.nodes.size();
+        let receive = receive.check(size)?;
+        let send = send.map(|send| send.check(size)).transpose()?;
+        // SAFETY: the caller's promise.
+        unsafe { self.between_ranks(send, receive) }.await
     }
 }

@@ -4,10 +4,11 @@
 //! copied. Where only the root knows all lengths, these travel first.
 
 use super::row::{Block, Row, equal, rows_told, vary};
-use super::{Call, Communicator, End, Engine, Host};
+use super::{End, Engine, Host, Parts, Side};
 use crate::Rank;
+use crate::comm::Member;
 use crate::data::buffer::Buf;
-use crate::error::{Argument, Bound, Error, Refusal};
+use crate::error::{Argument, Bound, Refusal};
 use crate::hier::BySwitch;
 use crate::hier::places::take;
 use crate::hier::{Nodes, Rows, Spans, allgather, gather, scatter, split};
@@ -64,8 +65,8 @@ impl<H: Host> Engine<H> {
     /// Everyone's `send` goes to its block of everyone's memory at `base`; without `send` it is there.
     ///
     /// # Safety
-    /// As [`Communicator::allgather`].
-    unsafe fn allgather<F: Fn(Rank) -> Block>(
+    /// As [`super::Communicator::start`].
+    async unsafe fn allgather<F: Fn(Rank) -> Block>(
         &mut self,
         nodes: Nodes<'_>,
         plan: allgather::Plan<'_>,
@@ -80,12 +81,13 @@ impl<H: Host> Engine<H> {
             send => Some(send.unwrap_or(row.block(nodes.me(), base))),
         };
         let staged = if lies.is_some() { 0 } else { row.bytes };
-        let scratch = self.run(plan.scratch() + staged, |me, scratch| {
+        let machine = |me: &mut Member, scratch| {
             let (kept, rest) = split(scratch, staged)?;
             let all = lies.map_or(kept, |begin| row_at(base, begin, row.bytes));
             // SAFETY: the caller's promise.
             unsafe { plan.machine(me, own, all, rest) }
-        })?;
+        };
+        let scratch = self.run(plan.scratch() + staged, machine).await?;
         if lies.is_none() {
             // SAFETY: the row is in the working memory that the machine had; the caller's blocks are writable.
             unsafe { row.hand_out(split(scratch, staged)?.0, base) };
@@ -97,8 +99,8 @@ impl<H: Host> Engine<H> {
     /// after it.
     ///
     /// # Safety
-    /// As [`Communicator::gather`].
-    unsafe fn gather<F: Fn(Rank) -> Block>(
+    /// As [`super::Communicator::start`].
+    async unsafe fn gather<F: Fn(Rank) -> Block>(
         &mut self,
         nodes: Nodes<'_>,
         rows: Rows<'_>,
@@ -114,7 +116,7 @@ impl<H: Host> Engine<H> {
             send => Some(send.unwrap_or(row.block(nodes.me(), base))),
         };
         let staged = if is_root && lies.is_none() { row.bytes } else { 0 };
-        let scratch = self.run(plan.scratch() + staged, |me, scratch| {
+        let machine = |me: &mut Member, scratch| {
             let (kept, rest) = split(scratch, staged)?;
             let all = match lies {
                 _ if !is_root => Memory::NOTHING,
@@ -123,7 +125,8 @@ impl<H: Host> Engine<H> {
             };
             // SAFETY: the caller's promise.
             unsafe { plan.machine(me, own, all, rest) }
-        })?;
+        };
+        let scratch = self.run(plan.scratch() + staged, machine).await?;
         if staged > 0 {
             // SAFETY: as in `allgather`.
             unsafe { row.hand_out(split(scratch, staged)?.0, base) };
@@ -135,8 +138,8 @@ impl<H: Host> Engine<H> {
     /// working memory after it.
     ///
     /// # Safety
-    /// As [`Communicator::scatter`].
-    unsafe fn scatter<F: Fn(Rank) -> Block>(
+    /// As [`super::Communicator::start`].
+    async unsafe fn scatter<F: Fn(Rank) -> Block>(
         &mut self,
         nodes: Nodes<'_>,
         rows: Rows<'_>,
@@ -148,7 +151,7 @@ impl<H: Host> Engine<H> {
         let plan = scatter::plan(nodes, rows, root, over)?;
         let (is_root, lies) = (nodes.me() == root, row.lies_at());
         let staged = if is_root && lies.is_none() { row.bytes } else { 0 };
-        self.run(plan.scratch() + staged, |me, scratch| {
+        let machine = |me: &mut Member, scratch| {
             let (kept, rest) = split(scratch, staged)?;
             let all = match lies {
                 _ if !is_root => Memory::NOTHING,
@@ -161,7 +164,8 @@ impl<H: Host> Engine<H> {
             };
             // SAFETY: the caller's promise.
             unsafe { plan.machine(me, all, receive, rest) }
-        })
+        };
+        self.run(plan.scratch() + staged, machine).await
     }
 }
 
@@ -190,10 +194,17 @@ unsafe fn told_rows<'r, F: Fn(Rank) -> Block>(
     rows_told(&nodes, unsafe { told_at(scratch, count) }, room)
 }
 
-impl<H: Host> Call<'_, H> {
+impl<H: Host> Parts<'_, H> {
+    /// With blocks as `of` says.
+    ///
     /// # Safety
-    /// As [`Communicator::allgather`], with blocks as `of` says.
-    unsafe fn allgather(self, send: Option<Buf>, base: *mut u8, of: impl Fn(Rank) -> Block) -> Result<(), End> {
+    /// As [`super::Communicator::start`]: here, and of all below.
+    async unsafe fn allgather_as(
+        self,
+        send: Option<Buf>,
+        base: *mut u8,
+        of: impl Fn(Rank) -> Block,
+    ) -> Result<(), End> {
         let Self { engine, algorithms, placement } = self;
         let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
         let row = Row::new(placement.order, of)?;
@@ -201,159 +212,104 @@ impl<H: Host> Call<'_, H> {
         let (by, by_switch) = (algorithms.allgather(rows.longest_part()), nodes.by_switch());
         let plan = allgather::plan(nodes, rows, by, engine.over(by, &by_switch))?;
         // SAFETY: the caller's promise.
-        unsafe { engine.allgather(nodes, plan, send, base, &row) }
+        unsafe { engine.allgather(nodes, plan, send, base, &row) }.await
     }
-}
 
-impl<H: Host> Communicator<H> {
-    /// Everyone's `send`, of `block` bytes, goes to everyone's `receive`, a block for each rank. In place: without `send`, which is
-    /// this rank's block of `receive`.
-    ///
-    /// # Errors
-    /// The blocks are too long; the communicator fails, or has failed.
-    ///
-    /// # Safety
-    /// See [`Communicator`]: `receive` is a block for each rank.
-    pub unsafe fn allgather(&mut self, send: Option<Buf>, receive: *mut u8, block: u64) -> Result<(), Error> {
+    pub(super) async unsafe fn allgather(self, send: Option<Buf>, base: *mut u8, block: u64) -> Result<(), End> {
         // SAFETY: the caller's promise.
-        self.call(|call| unsafe { call.allgather(send, receive, equal(block)) })
+        unsafe { self.allgather_as(send, base, equal(block)) }.await
     }
 
-    /// The same with blocks of any lengths, which lie in `receive` as `blocks` says: of everyone's `send`, rank r's has
-    /// `lengths[r]` bytes.
-    ///
-    /// # Errors
-    /// As [`Self::allgather`]; not one block for each rank.
-    ///
-    /// # Safety
-    /// As [`Self::allgather`], with such blocks.
-    pub unsafe fn allgatherv(&mut self, send: Option<Buf>, receive: *mut u8, blocks: Spans<'_>) -> Result<(), Error> {
-        let size = self.size();
-        self.call(|call| {
-            check(blocks, size)?;
-            // SAFETY: the caller's promise.
-            unsafe { call.allgather(send, receive, vary(blocks)) }
-        })
+    pub(super) async unsafe fn allgatherv(self, send: Option<Buf>, receive: Side<'_>) -> Result<(), End> {
+        check(receive.blocks, self.placement.nodes.size())?;
+        // SAFETY: the caller's promise.
+        unsafe { self.allgather_as(send, receive.base, vary(receive.blocks)) }.await
     }
 
-    /// Everyone's `send`, of `block` bytes, goes to the root's `receive`, a block for each rank. In place at the root: without
-    /// `send`. Other ranks' `receive` is not used.
-    ///
-    /// # Errors
-    /// `root` is not below the size; the blocks are too long; the communicator fails, or has failed.
-    ///
-    /// # Safety
-    /// See [`Communicator`]: at the root, `receive` is a block for each rank.
-    pub unsafe fn gather(&mut self, send: Option<Buf>, receive: *mut u8, block: u64, root: Rank) -> Result<(), Error> {
-        self.call(|Call { engine, algorithms, placement }| {
-            let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
-            let row = Row::new(placement.order, equal(block))?;
-            let rows = row.rows(&nodes, inside, placement.room)?;
-            let by_switch = nodes.by_switch();
-            let over = engine.over(algorithms.gather(rows.longest_part()), &by_switch);
-            // SAFETY: the caller's promise.
-            unsafe { engine.gather(nodes, rows, send, receive, &row, Rooted { root, over }) }
-        })
-    }
-
-    /// The same with blocks of any lengths, which lie in the root's `receive` as `blocks` says; other ranks' `blocks` is not read.
-    ///
-    /// # Errors
-    /// As [`Self::gather`]; not one block for each rank; at the root, a rank sends another length than the root expects.
-    ///
-    /// # Safety
-    /// As [`Self::gather`], with such blocks.
-    pub unsafe fn gatherv(
-        &mut self,
+    pub(super) async unsafe fn gather(
+        self,
         send: Option<Buf>,
         receive: *mut u8,
-        blocks: Spans<'_>,
+        block: u64,
         root: Rank,
-    ) -> Result<(), Error> {
-        self.call(|Call { engine, mut placement, .. }| {
-            let nodes = placement.nodes;
-            let (me, is_root, inside) = (nodes.me(), nodes.me() == root, placement.inside().len() as u32);
-            let blocks = at_root(blocks, is_root, nodes.size())?;
-            let of = vary(blocks);
-            let own = send.map_or_else(|| of(me).len, |send| send.len() as u64).to_ne_bytes();
-            let told = take(&mut placement.room, if is_root { nodes.size() as usize } else { 0 })?;
-            let lengths = Row::new(placement.order, equal(LENGTH))?;
-            let rows = lengths.rows(&nodes, inside, placement.room)?;
-            let base = told.as_mut_ptr().cast();
-            // SAFETY: a length of ours, which is copied into the segment; the lists' room for all lengths.
-            let scratch =
-                unsafe { engine.gather(nodes, rows, Some(Buf::of(&own)), base, &lengths, Rooted::flat(root)) }?;
-            for (peer, &sent) in (0..).zip(&*told) {
-                let expected = of(peer).len;
-                if sent != expected {
-                    let refusal = Refusal::new(Argument::Bytes, expected, Bound::Equals(sent));
-                    return Err(End::Disagree { peer, refusal });
-                }
+    ) -> Result<(), End> {
+        let Self { engine, algorithms, placement } = self;
+        let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
+        let row = Row::new(placement.order, equal(block))?;
+        let rows = row.rows(&nodes, inside, placement.room)?;
+        let by_switch = nodes.by_switch();
+        let over = engine.over(algorithms.gather(rows.longest_part()), &by_switch);
+        // SAFETY: the caller's promise.
+        unsafe { engine.gather(nodes, rows, send, receive, &row, Rooted { root, over }) }.await.map(drop)
+    }
+
+    pub(super) async unsafe fn gatherv(self, send: Option<Buf>, receive: Side<'_>, root: Rank) -> Result<(), End> {
+        let Self { engine, mut placement, .. } = self;
+        let nodes = placement.nodes;
+        let (me, is_root, inside) = (nodes.me(), nodes.me() == root, placement.inside().len() as u32);
+        let of = vary(at_root(receive.blocks, is_root, nodes.size())?);
+        let own = send.map_or_else(|| of(me).len, |send| send.len() as u64).to_ne_bytes();
+        let told = take(&mut placement.room, if is_root { nodes.size() as usize } else { 0 })?;
+        let lengths = Row::new(placement.order, equal(LENGTH))?;
+        let rows = lengths.rows(&nodes, inside, placement.room)?;
+        let base = told.as_mut_ptr().cast();
+        let flat = Rooted::flat(root);
+        // SAFETY: a length of ours, which is copied into the segment; the lists' room for all lengths.
+        let scratch = unsafe { engine.gather(nodes, rows, Some(Buf::of(&own)), base, &lengths, flat) }.await?;
+        for (peer, &sent) in (0..).zip(&*told) {
+            let expected = of(peer).len;
+            if sent != expected {
+                let refusal = Refusal::new(Argument::Bytes, expected, Bound::Equals(sent));
+                return Err(End::Disagree { peer, refusal });
             }
-            let row = Row::new(if is_root { placement.order } else { &[] }, of)?;
-            // SAFETY: the gather of lengths is complete.
-            let rows = unsafe { told_rows(nodes, inside, &row, scratch, root, placement.room) }?;
-            // SAFETY: the caller's promise.
-            unsafe { engine.gather(nodes, rows, send, receive, &row, Rooted::flat(root)) }
-        })
+        }
+        let row = Row::new(if is_root { placement.order } else { &[] }, of)?;
+        // SAFETY: the gather of lengths is complete.
+        let rows = unsafe { told_rows(nodes, inside, &row, scratch, root, placement.room) }?;
+        // SAFETY: the caller's promise.
+        unsafe { engine.gather(nodes, rows, send, receive.base, &row, flat) }.await.map(drop)
     }
 
-    /// Each rank's block, of `block` bytes, of the root's `send` goes to its `receive`. In place at the root: without `receive`, its
-    /// block stays where it is. Other ranks' `send` is not used.
-    ///
-    /// # Errors
-    /// As [`Self::gather`].
-    ///
-    /// # Safety
-    /// See [`Communicator`]: at the root, `send` is a block for each rank.
-    pub unsafe fn scatter(&mut self, send: *mut u8, receive: Option<Buf>, block: u64, root: Rank) -> Result<(), Error> {
-        self.call(|Call { engine, algorithms, placement }| {
-            let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
-            let row = Row::new(placement.order, equal(block))?;
-            let rows = row.rows(&nodes, inside, placement.room)?;
-            let by_switch = nodes.by_switch();
-            let over = engine.over(algorithms.scatter(rows.longest_part()), &by_switch);
-            // SAFETY: the caller's promise.
-            unsafe { engine.scatter(nodes, rows, send, receive, &row, Rooted { root, over }) }
-        })
-    }
-
-    /// The same with blocks of any lengths, which lie in the root's `send` as `blocks` says; other ranks' `blocks` is not read.
-    ///
-    /// # Errors
-    /// As [`Self::scatter`]; not one block for each rank; `receive` has another length than the root sends.
-    ///
-    /// # Safety
-    /// As [`Self::scatter`], with such blocks.
-    pub unsafe fn scatterv(
-        &mut self,
+    pub(super) async unsafe fn scatter(
+        self,
         send: *mut u8,
-        blocks: Spans<'_>,
         receive: Option<Buf>,
+        block: u64,
         root: Rank,
-    ) -> Result<(), Error> {
-        self.call(|Call { engine, mut placement, .. }| {
-            let nodes = placement.nodes;
-            let (is_root, inside) = (nodes.me() == root, placement.inside().len() as u32);
-            let blocks = at_root(blocks, is_root, nodes.size())?;
-            let all = take(&mut placement.room, blocks.lengths.len())?;
-            all.copy_from_slice(blocks.lengths);
-            let mut told = [0; LENGTH as usize];
-            let lengths = Row::new(placement.order, equal(LENGTH))?;
-            let rows = lengths.rows(&nodes, inside, placement.room)?;
-            let (base, own) = (all.as_mut_ptr().cast(), Some(Buf::of_mut(&mut told)));
-            // SAFETY: the lists' room with all lengths; one of ours, which is copied out of the segment.
-            let scratch = unsafe { engine.scatter(nodes, rows, base, own, &lengths, Rooted::flat(root)) }?;
-            let told = u64::from_ne_bytes(told);
-            if let Some(own) = receive.map(|receive| receive.len() as u64).filter(|&own| own != told) {
-                let refusal = Refusal::new(Argument::Bytes, own, Bound::Equals(told));
-                return Err(End::Disagree { peer: root, refusal });
-            }
-            let row = Row::new(if is_root { placement.order } else { &[] }, vary(blocks))?;
-            // SAFETY: the scatter of lengths is complete.
-            let rows = unsafe { told_rows(nodes, inside, &row, scratch, root, placement.room) }?;
-            // SAFETY: the caller's promise.
-            unsafe { engine.scatter(nodes, rows, send, receive, &row, Rooted::flat(root)) }
-        })
+    ) -> Result<(), End> {
+        let Self { engine, algorithms, placement } = self;
+        let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
+        let row = Row::new(placement.order, equal(block))?;
+        let rows = row.rows(&nodes, inside, placement.room)?;
+        let by_switch = nodes.by_switch();
+        let over = engine.over(algorithms.scatter(rows.longest_part()), &by_switch);
+        // SAFETY: the caller's promise.
+        unsafe { engine.scatter(nodes, rows, send, receive, &row, Rooted { root, over }) }.await.map(drop)
+    }
+
+    pub(super) async unsafe fn scatterv(self, send: Side<'_>, receive: Option<Buf>, root: Rank) -> Result<(), End> {
+        let Self { engine, mut placement, .. } = self;
+        let nodes = placement.nodes;
+        let (is_root, inside) = (nodes.me() == root, placement.inside().len() as u32);
+        let blocks = at_root(send.blocks, is_root, nodes.size())?;
+        let all = take(&mut placement.room, blocks.lengths.len())?;
+        all.copy_from_slice(blocks.lengths);
+        let mut told = [0; LENGTH as usize];
+        let lengths = Row::new(placement.order, equal(LENGTH))?;
+        let rows = lengths.rows(&nodes, inside, placement.room)?;
+        let (base, own) = (all.as_mut_ptr().cast(), Some(Buf::of_mut(&mut told)));
+        let flat = Rooted::flat(root);
+        // SAFETY: the lists' room with all lengths; one of ours, which is copied out of the segment.
+        let scratch = unsafe { engine.scatter(nodes, rows, base, own, &lengths, flat) }.await?;
+        let told = u64::from_ne_bytes(told);
+        if let Some(own) = receive.map(|receive| receive.len() as u64).filter(|&own| own != told) {
+            let refusal = Refusal::new(Argument::Bytes, own, Bound::Equals(told));
+            return Err(End::Disagree { peer: root, refusal });
+        }
+        let row = Row::new(if is_root { placement.order } else { &[] }, vary(blocks))?;
+        // SAFETY: the scatter of lengths is complete.
+        let rows = unsafe { told_rows(nodes, inside, &row, scratch, root, placement.room) }?;
+        // SAFETY: the caller's promise.
+        unsafe { engine.scatter(nodes, rows, send.base, receive, &row, flat) }.await.map(drop)
     }
 }
