@@ -182,6 +182,10 @@ fn a_thousand_communicators(map: &Map, rank: u32) {
     let (mut files, mut mapped) = (0, 0);
     for time in 0..TIMES {
         let (lease, comm) = first_use(&mut board).unwrap();
+        if (time, rank) == (0, 0) {
+            // The others wait long, once.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
         for call in 0..3 {
             assert_eq!(sum(comm, u64::from(rank) + time + call), 6 + 4 * (time + call));
         }
@@ -197,7 +201,7 @@ fn a_thousand_communicators(map: &Map, rank: u32) {
     assert_eq!((sums.used, sums.attached, sums.released), (0, TIMES, TIMES));
     assert_eq!(sums.arena, 512 << 20);
     assert!(sums.most_used > 0 && sums.most_used < 32 << 20, "{sums:?}");
-    assert!(sums.waits == 0 || PROGRESSED.load_payload() > 0, "{sums:?}");
+    assert!(rank == 0 || sums.waits > 0 && PROGRESSED.load_payload() > 0, "{sums:?}");
     // All have given back their pages.
     board.max(0);
     assert!(resident() < 1 << 20, "{} bytes of freed communicators", resident());
