@@ -5,7 +5,7 @@
  * - Open MPI whenever it makes progress (opal_progress_register), whatever it waits for;
  * - MPICH while it waits for a request of ours, or tests it (MPIX_Grequest_start), but for MPI_Request_get_status. While the program
  *   waits for something else in the MPI, or computes, a thread moves ours: a peer may need that before it does what the program
- *   waits for. The thread calls no MPI.
+ *   waits for. The thread calls no MPI, but for messages between nodes (below).
  *
  * A request leaves the list when its collective is complete; then the MPI is told. What was received is unpacked when the
  * MPI asks for the status, in the thread of the program that waits or tests.

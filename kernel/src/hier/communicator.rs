@@ -325,10 +325,10 @@ impl<H: Host> Communicator<H> {
     }
 
     /// The lists, and what runs machines.
-    fn parts(&mut self) -> Result<Parts<'_, H>, Refusal> {
+    fn runner(&mut self) -> Result<Runner<'_, H>, Refusal> {
         let me = self.rank();
         let Self { engine, places, algorithms, size, nodes, built } = self;
-        Ok(Parts { engine, algorithms, placement: Placement::new(places.lists(), *size, *nodes, me, *built)? })
+        Ok(Runner { engine, algorithms, placement: Placement::new(places.lists(), *size, *nodes, me, *built)? })
     }
 
     /// The error of a call that ended early. Ranks that do not know of it are told.
@@ -375,14 +375,14 @@ impl<H: Host> Communicator<H> {
     /// Tells the other nodes; this one's ranks look at their segment.
     fn tell(&mut self, poison: Poison) {
         let poison = self.named(poison);
-        if let Ok(Parts { engine, placement, .. }) = self.parts() {
+        if let Ok(Runner { engine, placement, .. }) = self.runner() {
             engine.levels.messages.tell(placement.outside(), poison);
         }
     }
 
     /// The rank of the communicator that has this number in poison.
     fn rank_of(&mut self, number: Rank) -> Rank {
-        self.parts().map_or(number, |call| rank_of(call.placement.inside(), number))
+        self.runner().map_or(number, |call| rank_of(call.placement.inside(), number))
     }
 
     fn named(&mut self, poison: Poison) -> Poison {
@@ -429,9 +429,9 @@ impl<H: Host> Communicator<H> {
     /// # Safety
     /// As [`Self::start`].
     async unsafe fn finish(&mut self, call: Call<'_>) -> Result<(), Error> {
-        let end = match self.parts() {
+        let end = match self.runner() {
             // SAFETY: the caller's promise.
-            Ok(parts) => unsafe { parts.run(call) }.await,
+            Ok(runner) => unsafe { runner.run(call) }.await,
             Err(refusal) => Err(End::Refused(refusal)),
         };
         end.map_err(|end| self.end(end))
@@ -447,14 +447,14 @@ impl<H: Host> Communicator<H> {
     }
 }
 
-/// What a call uses.
-struct Parts<'c, H: Host> {
+/// Runs one call: what that uses.
+struct Runner<'c, H: Host> {
     engine: &'c mut Engine<H>,
     algorithms: &'c Between,
     placement: Placement<'c>,
 }
 
-impl<H: Host> Parts<'_, H> {
+impl<H: Host> Runner<'_, H> {
     /// # Safety
     /// As [`Communicator::start`].
     async unsafe fn run(self, call: Call<'_>) -> Result<(), End> {

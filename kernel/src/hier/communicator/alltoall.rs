@@ -2,7 +2,7 @@
 //! between ranks.
 
 use super::row::{Row, equal};
-use super::{End, Host, Parts as Running, Side};
+use super::{End, Host, Runner, Side};
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::buffer::Buf;
@@ -44,7 +44,7 @@ impl Checked<'_> {
     }
 }
 
-impl<H: Host> Running<'_, H> {
+impl<H: Host> Runner<'_, H> {
     /// # Safety
     /// As [`super::Communicator::start`]: here, and of all below.
     async unsafe fn through_leaders(self, send: *mut u8, receive: *mut u8, block: u64) -> Result<(), End> {

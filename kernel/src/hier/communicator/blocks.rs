@@ -4,7 +4,7 @@
 //! copied. Where only the root knows all lengths, these travel first.
 
 use super::row::{Block, Row, equal, rows_told, vary};
-use super::{End, Engine, Host, Parts, Side};
+use super::{End, Engine, Host, Runner, Side};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
@@ -194,7 +194,7 @@ unsafe fn told_rows<'r, F: Fn(Rank) -> Block>(
     rows_told(&nodes, unsafe { told_at(scratch, count) }, room)
 }
 
-impl<H: Host> Parts<'_, H> {
+impl<H: Host> Runner<'_, H> {
     /// With blocks as `of` says.
     ///
     /// # Safety
