@@ -115,6 +115,10 @@ impl<R: Region> Observe for Comm<R> {
         on.iter().any(|event| self.holds(event.source))
     }
     #[inline]
+    fn idle(&mut self) {
+        self.member.idle(&self.region);
+    }
+    #[inline]
     fn poison(&self) -> Option<Poison> {
         state::look(&self.region, self.member.layout())
     }

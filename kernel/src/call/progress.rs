@@ -158,6 +158,7 @@ where
     {
         let Poll::Wait(on) = self.poll(operation)? else { return Ok(true) };
         let (x, wait) = self.parts();
+        x.idle();
         wait.wait(&mut Among { x, others }, &on).map_err(|e| self.fail(Stop::Wait(e)))?;
         Ok(false)
     }

@@ -48,6 +48,8 @@ pub struct Member {
     lap: u64,
     /// The fragment clock since which that is so.
     lap_since: u64,
+    /// The operation in which this process has last claimed what it writes next.
+    claimed_in: u64,
     /// The fragment clock of the slot that was claimed last.
     claimed: u64,
     /// Bytes of its next fragment that are claimed.
@@ -104,6 +106,7 @@ impl Member {
             written: [0; TRACKED],
             lap: layout.lap(u64::MAX),
             lap_since: clock,
+            claimed_in: 0,
             claimed: u64::MAX,
             expected: *CLAIMED.start(),
             longest: 0,
@@ -265,24 +268,30 @@ impl Member {
     pub(crate) fn finish<R: Region>(&mut self, region: &R, operation: u64) {
         region.publish(self.layout.done(self.rank), operation);
         self.claim(region, operation);
+        self.unclaimed = self.unclaimed.saturating_sub(1);
+        self.wrote = false;
     }
 
-    /// Claims what this process writes next, while the caller computes: then a message costs its readers one transfer, and its
-    /// writer none. Not around long fragments: while they are copied into the queue readers that wait for the line
-    /// take it back.
+    /// This process waits, so it has time to claim what it writes in the next operation.
+    #[inline]
+    pub(super) fn idle<R: Region>(&mut self, region: &R) {
+        self.claim(region, self.operation());
+    }
+
+    /// Claims what this process writes in the operation after this one, once, while it waits or its caller computes: then a message
+    /// costs its readers one transfer, and its writer none. Not around long fragments: while they are copied into the queue
+    /// readers that wait for the line take it back.
     #[inline]
     fn claim<R: Region>(&mut self, region: &R, operation: u64) {
-        if self.unclaimed > 0 || self.size() > CLAIMANTS {
-            self.unclaimed = self.unclaimed.saturating_sub(1);
-            self.wrote = false;
+        if self.claimed_in == operation || self.unclaimed > 0 || self.size() > CLAIMANTS {
             return;
         }
+        self.claimed_in = operation;
         region.claim(self.layout.line_body(self.rank, operation + 1, u64::MAX));
         // One of two ranks may be the next root; of many, the one that was.
         if self.claimed != self.clock && self.slots && (self.wrote || self.size() <= PAIR) {
             self.claim_slot(region);
         }
-        self.wrote = false;
     }
 
     /// So many bytes of this process's message of the current operation lie in a slot; 0: it lies in its line.

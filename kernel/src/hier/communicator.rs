@@ -182,6 +182,7 @@ impl<H: Host> Engine<H> {
     /// Waits; or looks, and is pending once.
     async fn pause(&mut self, on: &WaitSet) -> Result<(), WaitError> {
         if self.waits {
+            self.levels.idle();
             return self.wait.wait(&mut self.levels, on);
         }
         self.wait.look(&mut self.levels, on)?;

@@ -96,6 +96,10 @@ impl<R: Region, P: P2p> Observe for Levels<R, P> {
         })
     }
 
+    fn idle(&mut self) {
+        self.comm.idle();
+    }
+
     fn poison(&self) -> Option<Poison> {
         self.comm.poison()
     }

@@ -29,7 +29,10 @@ where
         // Not `map_err(..)?`: that copies what is awaited, before anything is known to be.
         match machine.poll(x) {
             Ok(Poll::Done) => return Ok(()),
-            Ok(Poll::Wait(on)) => wait.wait(x, &on).map_err(Stop::Wait)?,
+            Ok(Poll::Wait(on)) => {
+                x.idle();
+                wait.wait(x, &on).map_err(Stop::Wait)?
+            }
             Err(error) => return Err(Stop::Poll(error)),
         }
     }

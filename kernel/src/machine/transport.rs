@@ -37,6 +37,9 @@ pub trait Observe {
     fn ready(&mut self, on: &WaitSet) -> bool;
     /// The communicator's poison, if it has any.
     fn poison(&self) -> Option<Poison>;
+    /// Called when this process begins to wait: it may do now what else it would do later.
+    #[inline]
+    fn idle(&mut self) {}
     /// Called in a long wait: are all ranks in the same collective?
     ///
     /// # Errors

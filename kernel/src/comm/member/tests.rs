@@ -47,6 +47,20 @@ fn a_process_claims_its_next_line_and_its_next_slot_but_not_around_long_messages
 }
 
 #[test]
+fn a_process_that_waits_claims_at_once_and_not_again_at_the_end() {
+    let (region, [_, mut me]) = two([0, 0]);
+    let operation = me.begin(Kind::Barrier);
+    me.take_clock(1, 3000);
+    me.idle(&region);
+    let slot = me.layout.in_slot(1, 1, 3000, me.lap).part(0, 3000);
+    assert_eq!(region.take_claims(), [me.layout.line_body(1, 2, 120), slot]);
+    me.idle(&region);
+    me.finish(&region, operation);
+    assert_eq!(region.take_claims(), []);
+    assert_eq!(claims(&region, &mut me, 1, 3000).len(), 2, "the next operation's");
+}
+
+#[test]
 fn of_many_ranks_those_claim_a_slot_that_have_written_one() {
     let layout = layout(3);
     let (region, mut me) = (Words::new(&layout), Member::new(layout, 1).unwrap());
