@@ -19,6 +19,45 @@ impl Part {
     }
 }
 
+/// A root's block for itself, of which it copies a part where it would wait for others, and the rest when it needs nothing more of
+/// them: so nobody waits for these copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Apart {
+    /// Bytes that are copied.
+    copied: u64,
+}
+
+impl Apart {
+    /// Bytes of a part; and of the shortest block that is copied so.
+    const PART: u64 = 32 << 10;
+
+    /// Nothing is copied.
+    pub(crate) const NONE: Self = Self { copied: 0 };
+
+    /// Is a block of so many bytes copied apart?
+    #[inline(always)]
+    pub(crate) const fn has(bytes: u64) -> bool {
+        bytes >= Self::PART
+    }
+
+    /// Copies the next part of `own` to `to`, or `all` that is left. `false`: nothing was left, or the block is not copied apart.
+    ///
+    /// # Safety
+    /// As [`copy_private`].
+    #[inline(always)]
+    pub(crate) unsafe fn copy(&mut self, own: &Data<'_>, to: &Data<'_>, all: bool) -> bool {
+        let left = own.len() - self.copied;
+        if left == 0 || !Self::has(own.len()) {
+            return false;
+        }
+        let part = Part { from: self.copied, len: if all { left } else { left.min(Self::PART) } };
+        // SAFETY: the caller's promise.
+        unsafe { copy_private(own, to, part) };
+        self.copied += part.len;
+        true
+    }
+}
+
 /// Copies packed bytes `from .. from + at.len()` of `data` into the segment.
 ///
 /// # Safety
@@ -98,5 +137,25 @@ unsafe fn copy_stretch(from: *const u8, to: Buf) {
     if from != to.ptr() {
         // SAFETY: the caller's promise; they may overlap.
         unsafe { core::ptr::copy(from, to.ptr(), to.len()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+
+    #[test]
+    fn a_block_is_copied_in_parts_once() {
+        let (own, mut copy) = (vec![1; 70_000], vec![0; 70_000]);
+        let (from, to) = (Data::bytes(&own), Data::bytes_mut(&mut copy));
+        let mut apart = Apart::NONE;
+        // SAFETY: both are memory of this test's, and apart.
+        let copies = [false, true, true].map(|all| (unsafe { apart.copy(&from, &to, all) }, apart.copied));
+        assert_eq!(copies, [(true, 32 << 10), (true, 70_000), (false, 70_000)]);
+        assert_eq!(copy, own);
+        let (from, to) = (Data::bytes(&own[..32_767]), Data::bytes_mut(&mut copy));
+        // SAFETY: as above.
+        assert!(!unsafe { Apart::NONE.copy(&from, &to, true) }, "a short one is copied in step 0");
     }
 }

@@ -140,12 +140,14 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     #[inline(always)]
     fn enter<R: Region>(&mut self, _region: &R) {}
 
-    /// What this process does with its own data alone, once it needs nothing of others: they need not wait for it.
+    /// Does a part, or all, of what this process has to do with its own data alone: see [`Engine::work`].
     ///
     /// # Safety
     /// The plan's data is valid for its side.
     #[inline(always)]
-    unsafe fn last(&mut self) {}
+    unsafe fn work(&mut self, _all: bool) -> bool {
+        false
+    }
 
     /// The memory that this process can lend: its whole message, which nothing overwrites before the operation ends.
     /// `None`: there is none, as where the message has holes.
@@ -499,8 +501,8 @@ impl<P: Plan> Engine for ToAll<P> {
     }
 
     #[inline(always)]
-    fn last(&mut self) {
+    fn work(&mut self, _me: &Member, all: bool) -> bool {
         // SAFETY: the data is as the plan's constructor was promised.
-        unsafe { self.plan.last() }
+        unsafe { self.plan.work(all) }
     }
 }

@@ -7,7 +7,7 @@
 //! A root that alone posts continues in its readers' queues when its own queue is full, so that it can post more before
 //! it must wait for readers.
 
-use super::copy::{Part, copy_private};
+use super::copy::{Apart, Part, copy_private};
 use super::exchange::Order;
 use super::laps;
 use super::line::{self, Heading};
@@ -47,6 +47,8 @@ pub struct Blockwise<'a> {
     receive: Receive<'a>,
     /// Ranks whose lent blocks were taken in step 0.
     borrowed: u32,
+    /// A root's own block, where it is copied apart.
+    apart: Apart,
 }
 
 impl<'a> Pairwise<'a> {
@@ -63,7 +65,7 @@ impl<'a> Pairwise<'a> {
         receive: Receive<'a>,
     ) -> Result<Self, Refusal> {
         let (medium, span, pairs) = Pairs::known(me, bytes)?;
-        Ok(Self::new(span.within(medium), Blockwise { kind, pairs, send, receive, borrowed: 0 }))
+        Ok(Self::new(span.within(medium), Blockwise { kind, pairs, send, receive, borrowed: 0, apart: Apart::NONE }))
     }
 
     /// Blocks whose lengths only writer and reader know. The longest block that this process receives has `most` bytes.
@@ -83,11 +85,17 @@ impl<'a> Pairwise<'a> {
             None => 0,
         };
         let pairs = Pairs::unknown(me, sent, most)?;
-        Ok(Self::new(Span::UNKNOWN, Blockwise { kind, pairs, send, receive, borrowed: 0 }))
+        Ok(Self::new(Span::UNKNOWN, Blockwise { kind, pairs, send, receive, borrowed: 0, apart: Apart::NONE }))
     }
 }
 
 impl<'a> Blockwise<'a> {
+    /// Has only one rank, the root, blocks to send?
+    #[inline(always)]
+    pub(super) const fn is_rooted(&self) -> bool {
+        matches!(self.receive, Receive::From(..))
+    }
+
     /// Memory for the block that this process receives from `writer`: by reference, since a copy of it costs as much as
     /// a short block.
     #[inline(always)]
@@ -141,7 +149,7 @@ impl<'a> Blockwise<'a> {
     ) -> Result<(), PollError> {
         let Some(loan) = loans.of(region, me, clock.operation(), peer) else { return Ok(()) };
         let lent = Lent { lender: peer, loan, from };
-        if matches!(self.receive, Receive::From(..)) {
+        if self.is_rooted() {
             // All take their blocks from the root at once, the ranks after it in turn.
             let turn = if me.rank() > peer { me.rank() - peer } else { me.rank() + me.size() - peer } - 1;
             region.await_turn(loan, turn, self.incoming(peer, |data| data.len()));
@@ -194,7 +202,7 @@ impl<'a> Blockwise<'a> {
     /// slots in a `lap` is a power of two and the number of rounds is odd, so that is their product.
     #[inline]
     pub(super) fn in_readers_queue(&self, step: u64, lap: u64) -> Option<u64> {
-        (step >= lap && matches!(self.receive, Receive::From(..))).then(|| lap * self.pairs.rounds())
+        (step >= lap && self.is_rooted()).then(|| lap * self.pairs.rounds())
     }
 }
 
@@ -212,7 +220,7 @@ impl Engine for Blockwise<'_> {
     /// In a rooted operation the root takes from no other rank.
     #[inline]
     fn takes_any(&self) -> bool {
-        matches!(self.receive, Receive::Each(_)) || self.send.is_none()
+        !self.is_rooted() || self.send.is_none()
     }
 
     /// In a rooted operation the other ranks skip all steps in which they don't meet the root.
@@ -235,7 +243,7 @@ impl Engine for Blockwise<'_> {
 
     #[inline]
     fn restart(&mut self) {
-        self.borrowed = 0;
+        (self.borrowed, self.apart) = (0, Apart::NONE);
     }
 
     #[inline(always)]
@@ -280,7 +288,7 @@ impl Engine for Blockwise<'_> {
                 // SAFETY: both are this process's data, as the constructor was promised; in place they are the same.
                 self.incoming(peer, |data| unsafe { copy_private(&own, data, Part::first(data.len())) });
             }
-            *index = if matches!(self.receive, Receive::Each(_)) { *index + 1 } else { size };
+            *index = if self.is_rooted() { size } else { *index + 1 };
         }
         Ok(true)
     }
@@ -371,7 +379,9 @@ impl Engine for Blockwise<'_> {
                 continue;
             }
             if peer == me.rank() {
-                if let Some(blocks) = &self.send {
+                if let Some(blocks) = &self.send
+                    && !(self.is_rooted() && Apart::has(blocks.bytes(peer)))
+                {
                     let own = blocks.block(peer);
                     // SAFETY: both are this process's data, as the constructor was promised; in place they are the same.
                     self.incoming(peer, |data| unsafe { copy_private(&own, data, Part::first(data.len())) });
@@ -415,6 +425,13 @@ impl Engine for Blockwise<'_> {
         }
         Ok(())
     }
+
+    #[inline(always)]
+    fn work(&mut self, me: &Member, all: bool) -> bool {
+        let (Some(blocks), Receive::From(_, Some(data))) = (&self.send, &self.receive) else { return false };
+        // SAFETY: both are this process's data, as the constructor was promised.
+        unsafe { self.apart.copy(&blocks.block(me.rank()), data, all) }
+    }
 }
 
 #[cfg(test)]
@@ -422,10 +439,5 @@ impl Blockwise<'_> {
     /// Does this process take `peer`'s fragment of `step`?
     pub(super) fn takes_of(&self, step: u64, peer: Rank) -> bool {
         self.takes(step, peer)
-    }
-
-    /// Does only the root post?
-    pub(super) const fn is_rooted(&self) -> bool {
-        matches!(self.receive, Receive::From(..))
     }
 }

@@ -247,9 +247,12 @@ pub trait Engine: Clone + Eq + Hash {
     #[inline(always)]
     fn enter<R: Region>(&mut self, _region: &R) {}
 
-    /// What this process does with its own data alone, once it needs nothing of others: they need not wait for it.
+    /// Does a part of what this process has to do with its own data alone, where it would wait; or `all` of it, when it needs nothing
+    /// more of others. So they don't wait for it. `false`: nothing was left.
     #[inline(always)]
-    fn last(&mut self) {}
+    fn work(&mut self, _me: &Member, _all: bool) -> bool {
+        false
+    }
 }
 
 /// One process's part of an operation.
@@ -401,7 +404,6 @@ impl<E: Engine> Steps<E> {
         if advance > 0 && self.engine.takes_any() {
             me.acknowledge(region, base + advance);
         }
-        self.engine.last();
         me.finish(region, operation);
         self.state = State::Done;
         Ok(Poll::Done)
@@ -425,7 +427,7 @@ impl<E: Engine> Steps<E> {
                     if self.engine.takes_any() {
                         me.acknowledge(region, base + advance);
                     }
-                    self.engine.last();
+                    self.engine.work(me, true);
                     if self.loans.lends() || self.posted < self.engine.steps() {
                         self.state = State::Return;
                         continue;
@@ -435,6 +437,9 @@ impl<E: Engine> Steps<E> {
                 }
                 State::Publish => {
                     if let Err(wait) = self.post_ahead(region, me) {
+                        if self.engine.work(me, false) {
+                            continue;
+                        }
                         return Ok(Poll::Wait(wait));
                     }
                     self.state = State::Take(Taking::default());
@@ -443,10 +448,11 @@ impl<E: Engine> Steps<E> {
                     let taken = self.engine.take(region, me, &self.clock, self.step, &mut taking, &mut self.loans);
                     if let Err(halt) = taken {
                         self.state = State::Take(taking);
-                        if self.loans.lends() {
-                            return self.blocked(region, me, halt);
+                        let halted = if self.loans.lends() { self.blocked(region, me, halt) } else { halt.into() };
+                        if halted.is_ok() && self.engine.work(me, false) {
+                            continue;
                         }
-                        return halt.into();
+                        return halted;
                     }
                     if self.step == 0 && self.engine.takes_any() {
                         self.loans.accept(region, me, operation, !taking.any);

@@ -2,7 +2,7 @@
 //!
 //! | rank | per step |
 //! |---|---|
-//! | root | in step 0 copies its own block; for each other rank: waits for its fragment, copies it to its block. If it could lend its own block, others may have lent theirs, and wait until it has taken them: then its own comes last |
+//! | root | for each other rank: waits for its fragment, copies it to its block. Its own block it copies in step 0; a long one in parts, while it waits and at the end |
 //! | others | post the next fragment of their block |
 //!
 //! An allgather is the same plan without a root: each rank posts its block, and takes those of all others.
@@ -15,7 +15,7 @@ use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Refusal};
 use crate::region::{Extent, Region, Unreadable};
-use crate::shm::engine::copy::{Part, copy_private};
+use crate::shm::engine::copy::{Apart, Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Plan};
 use crate::shm::engine::loans::{Borrowers, Origin};
 use crate::shm::engine::pieces::{Cut, Medium, Span, put, take};
@@ -32,9 +32,8 @@ pub struct Gather<'a> {
     /// The blocks of all ranks, where this one receives them.
     receive: Option<Blocks<'a>>,
     in_place: bool,
-    /// Is this rank's own block copied when all others are taken? Not in an allgather, where the others copy theirs at the
-    /// same time.
-    own_last: bool,
+    /// A root's own block, where it is copied apart. Not in an allgather, where others copy theirs at the same time.
+    apart: Apart,
     /// The ranks that take this one's block.
     borrowers: Borrowers,
     cut: Cut,
@@ -103,7 +102,7 @@ impl<'a> Gather<'a> {
             (None, None) => Data::EMPTY,
         };
         let steps = cut.steps(longest(own.len(), receive.as_ref()));
-        Self { kind, me: me.rank(), posts, own, receive, in_place, own_last: false, borrowers, cut, steps }
+        Self { kind, me: me.rank(), posts, own, receive, in_place, apart: Apart::NONE, borrowers, cut, steps }
     }
 }
 
@@ -141,9 +140,6 @@ fn longest(own: u64, receive: Option<&Blocks<'_>>) -> u64 {
     }
 }
 
-/// Bytes of a root's own block that may be copied last.
-const LAST: u64 = 32 << 10;
-
 impl Plan for Gather<'_> {
     fn kind(&self) -> Kind {
         self.kind
@@ -179,8 +175,8 @@ impl Plan for Gather<'_> {
     fn takes(&self, step: u64, peer: Rank) -> bool {
         let Some(blocks) = &self.receive else { return false };
         if peer == self.me {
-            // This rank's own block is copied as a whole in step 0, while the others post, or last.
-            return step == 0 && !self.in_place && !self.own_last;
+            // This rank's own block is copied as a whole in step 0, while the others post; or a root's apart.
+            return step == 0 && !self.in_place && (self.posts || !Apart::has(self.own.len()));
         }
         step == 0 || self.cut.part(blocks.bytes(peer), step).len > 0
     }
@@ -204,20 +200,18 @@ impl Plan for Gather<'_> {
     }
 
     #[inline(always)]
-    fn enter<R: Region>(&mut self, region: &R) {
-        if !self.posts && !self.in_place && self.own.len() >= LAST {
-            self.own_last = self.lendable().is_some_and(|own| region.lend(own, self.kind).is_some());
-        }
+    fn enter<R: Region>(&mut self, _region: &R) {
+        self.apart = Apart::NONE;
     }
 
     #[inline(always)]
-    unsafe fn last(&mut self) {
-        if let Some(blocks) = &self.receive
-            && self.own_last
-        {
-            let block = blocks.block(self.me);
+    unsafe fn work(&mut self, all: bool) -> bool {
+        match &self.receive {
             // SAFETY: the caller's promise: both are this process's data.
-            unsafe { copy_private(&self.own, &block, Part::first(block.len())) };
+            Some(blocks) if !self.posts && !self.in_place => unsafe {
+                self.apart.copy(&self.own, &blocks.block(self.me), all)
+            },
+            _ => false,
         }
     }
 

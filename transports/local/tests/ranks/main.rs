@@ -5,4 +5,5 @@ mod blocking;
 mod ends;
 mod lent;
 mod members;
+mod roots;
 mod starts;
