@@ -11,7 +11,8 @@
 //! rank, in an exscan the rank before this one.
 //!
 //! What is copied first, and was lent, is read in long pieces, straight to where the result will lie. So of two ranks, whose
-//! operands may change places if the op commutes, each one copies the other's first, if it is long enough to be lent.
+//! operands may change places if the op commutes, each one copies the other's first, if it is long enough to be lent. But a root
+//! that can't lend its own copies that first, while it waits: the other one won't be lent either.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -21,6 +22,7 @@ use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::Refusal;
 use crate::op::Op;
+use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
@@ -43,6 +45,8 @@ pub struct Reduce<'a> {
     highest: Option<Rank>,
     /// The rank whose operand is copied, and into which the others' are folded.
     first: Option<Rank>,
+    /// May the operands change places, those of this rank and of one other?
+    changes: bool,
     operand: Operand<'a>,
     /// The ranks that fold this one's operand.
     borrowers: Borrowers,
@@ -103,10 +107,10 @@ impl<'a> Reduce<'a> {
         // fragment.
         let early = highest.is_some_and(|highest| highest > me.rank());
         let posts = posts || operand.is_in_place() && early;
-        let changes = operand.op.commutative() && !operand.is_in_place() && bytes >= SWAPPED;
-        let swaps = changes && highest == Some(1) && me.rank() == 1;
-        let first = if swaps { Some(0) } else { highest };
-        let plan = Self { kind, me: me.rank(), size: me.size(), posts, highest, first, operand, borrowers, cut };
+        let changes = operand.op.commutative() && !operand.is_in_place() && highest == Some(1);
+        let first = if changes && me.rank() == 1 && bytes >= SWAPPED { Some(0) } else { highest };
+        let plan =
+            Self { kind, me: me.rank(), size: me.size(), posts, highest, first, changes, operand, borrowers, cut };
         Ok(Exchange::of(medium, cut.span(bytes), plan))
     }
 }
@@ -137,10 +141,24 @@ impl Plan for Reduce<'_> {
     }
 
     fn order(&self) -> Order {
-        if self.first == self.highest { Order::Falling } else { Order::Rising }
+        match self.first {
+            Some(own) if self.changes && own == self.me => Order::OwnFirst,
+            first if first == self.highest => Order::Falling,
+            _ => Order::Rising,
+        }
     }
 
     const EXPECTS: bool = true;
+
+    #[inline(always)]
+    fn enter<R: Region>(&mut self, region: &R) {
+        if self.changes && self.kind == Kind::Reduce {
+            let bytes = self.operand.bytes();
+            let lends = || self.lendable().is_some_and(|own| region.lend(own, self.kind).is_some());
+            let other = if bytes >= SWAPPED { 1 - self.me } else { 1 };
+            self.first = Some(if bytes > LINE_PAYLOAD && lends() { other } else { self.me });
+        }
+    }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
         // SAFETY: the caller's promise.
