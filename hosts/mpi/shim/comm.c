@@ -243,9 +243,9 @@ static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
     if (code != MPI_SUCCESS) worst = REASON_REFUSED;
     entry->comm = unisono_mpi_settle(lease, worst);
     entry->lease = entry->comm ? lease : NULL;
-    if (worst == REASON_NODES) shim_attach_levels(comm, entry, all, !unable, shim_progress_in_time);
+    if (worst == REASON_NODES) worst = shim_attach_levels(comm, entry, all, !unable, shim_progress_in_time);
     free(all);
-    return entry->levels ? REASON_NONE : worst;
+    return worst;
 }
 
 enum shim_reason shim_attach_channel(MPI_Comm comm, const struct shim_comm *on, struct shim_comm *channel, enum shim_reason unable) {

@@ -22,15 +22,26 @@ static int attach_node(MPI_Comm comm, const struct shim_comm *entry, const uint3
     return code == MPI_SUCCESS ? reason : REASON_REFUSED;
 }
 
-void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mpi_offer_t *offers, bool able,
-                        unisono_mpi_progress *progress) {
+/* Is each of the ranks on a node of its own? Nodes are numbered in the order of their first ranks. */
+static bool are_spread(const uint32_t *nodes, int size) {
+    for (int r = 0; r < size; r++)
+        if (nodes[r] != (uint32_t)r) return false;
+    return true;
+}
+
+enum shim_reason shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mpi_offer_t *offers, bool able,
+                                    unisono_mpi_progress *progress) {
     uint32_t *nodes = malloc(sizeof *nodes * entry->size);
     struct unisono_messages layer;
     unisono_mpi_lease *lease = NULL;
-    int worst = REASON_REFUSED;
-    if (!nodes) return; /* as above */
-    if (unisono_mpi_nodes(offers, (uint32_t)entry->size, nodes)) {
+    int worst = REASON_NODES;
+    if (!nodes) return REASON_NODES; /* as above */
+    bool read = unisono_mpi_nodes(offers, (uint32_t)entry->size, nodes);
+    if (read && are_spread(nodes, entry->size) && !shim_takes_spread) {
+        worst = REASON_SPREAD;
+    } else if (read) {
         /* Whatever fails on one rank, all ranks call the same collectives. */
+        worst = REASON_REFUSED;
         int reason = attach_node(comm, entry, nodes, &lease);
         bool connected = shim_connect_shared(comm, &layer) == 0;
         if (!connected || !lease || !able) reason = REASON_REFUSED;
@@ -45,4 +56,5 @@ void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mp
                                                       (uint32_t)entry->rank, shim_local_ranks(), progress);
     }
     free(nodes);
+    return entry->levels ? REASON_NONE : worst == REASON_SPREAD ? REASON_SPREAD : REASON_NODES;
 }

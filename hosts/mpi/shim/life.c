@@ -9,6 +9,7 @@
 
 int shim_state;
 bool shim_leaves_devices;
+bool shim_takes_spread;
 static bool stats;
 
 static void become(enum shim_state state) { __atomic_store_n(&shim_state, (int)state, __ATOMIC_RELAXED); }
@@ -103,11 +104,11 @@ static void forked(void) {
 }
 
 /* What one rank's environment asks for, all ranks do. */
-enum { ASKS_OFF = 1, ASKS_STATS = 2, ASKS_VERIFY = 4, ASKS_DEVICE = 8 };
+enum { ASKS_OFF = 1, ASKS_STATS = 2, ASKS_VERIFY = 4, ASKS_DEVICE = 8, ASKS_SPREAD = 16 };
 
 static void start(bool together) {
     int asks = (is_off(getenv("UNISONO")) ? ASKS_OFF : 0) | (is_set("UNISONO_STATS") ? ASKS_STATS : 0) |
-               (is_set("UNISONO_VERIFY") ? ASKS_VERIFY : 0);
+               (is_set("UNISONO_VERIFY") ? ASKS_VERIFY : 0) | (is_set("UNISONO_SPREAD") ? ASKS_SPREAD : 0);
     const char *device = getenv("UNISONO_DEVICE");
     shim_prepare_devices();
     if (device && !strcasecmp(device, "mpi") && shim_knows_devices) asks |= ASKS_DEVICE;
@@ -122,6 +123,7 @@ static void start(bool together) {
     stats = together && on && (asks & ASKS_STATS);
     verify_on = asks & ASKS_VERIFY;
     shim_leaves_devices = asks & ASKS_DEVICE;
+    shim_takes_spread = asks & ASKS_SPREAD;
     shim_thread()->inside--;
     become(!on ? SHIM_OFF : verify_on || shim_knows_devices || shim_hears_failures ? SHIM_ON : SHIM_PLAIN);
     /* A nonblocking call could not. */

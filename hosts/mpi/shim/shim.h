@@ -199,6 +199,9 @@ static inline bool shim_is_plain(void) { return __atomic_load_n(&shim_state, __A
  * on it in MPI_Init. */
 extern bool shim_leaves_devices;
 
+/* UNISONO_SPREAD: communicators whose ranks are each on a node of its own are taken over, too. */
+extern bool shim_takes_spread;
+
 /* Whether calls are taken over; decides it if it is not decided yet. */
 bool shim_wake(void);
 
@@ -243,6 +246,7 @@ enum shim_reason {
     REASON_FREED,             /* the communicator is being freed: called by the program's delete callback */
     REASON_UNATTACHED,        /* nonblocking, and no blocking collective came before it on the communicator */
     REASON_REQUESTS,          /* nonblocking, and the MPI has no way to know requests of ours */
+    REASON_SPREAD,            /* each rank is on a node of its own: there is no memory to share */
     REASONS
 };
 
@@ -421,9 +425,9 @@ bool shim_looks_again(int code, const int *flag);
 /* ---- Several nodes (levels.c) -------------------------------------------------------------------------- */
 
 /* Attaches a communicator whose ranks are on several nodes; collective. `able`: this rank can take part. Sets
- * entry->levels, or leaves it null if a rank can't. */
-void shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mpi_offer_t *offers, bool able,
-                        unisono_mpi_progress *progress);
+ * entry->levels, or leaves it null if a rank can't, or if there is nothing to share; says why. */
+enum shim_reason shim_attach_levels(MPI_Comm comm, struct shim_comm *entry, const unisono_mpi_offer_t *offers, bool able,
+                                    unisono_mpi_progress *progress);
 
 /* ---- Messages (messages.c) ---------------------------------------------------------------------------- */
 

@@ -31,6 +31,7 @@ static const char *const reasons[REASONS] = {
     [REASON_FREED] = "freed",
     [REASON_UNATTACHED] = "unattached",
     [REASON_REQUESTS] = "requests",
+    [REASON_SPREAD] = "spread",
 };
 
 /* ---- Threads --------------------------------------------------------------------------------------------- */
