@@ -1,12 +1,13 @@
-//! A root that waits for others copies its long block for itself meanwhile.
+//! What a root does with its own data while it waits for others: it copies its long block for itself, or its operand.
 
-use unisono_kernel::algorithm::MoveAlgorithm;
+use unisono_kernel::algorithm::{MoveAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::machine::poll::Poll;
 use unisono_kernel::machine::{Machine, Operation};
+use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;
 use unisono_local::Segment;
 
@@ -41,4 +42,15 @@ fn of_a_scatter() {
         Call::Scatter { send, receive: Some(Data::bytes_mut(own)), root: 0, algorithm }
     });
     assert_eq!((&own, all), (&vec![1; BYTES], [own.clone(), vec![2; BYTES]].concat()));
+}
+
+#[test]
+fn of_a_reduce() {
+    // What the other rank's operand is folded into: the result's first fragment, 4096 bytes.
+    let [all, own] = polled(|all, own| {
+        let (receive, _) = all.split_at_mut(BYTES);
+        let (send, receive) = (Data::bytes_mut(own), Some(Data::bytes_mut(receive)));
+        Call::Reduce { send, receive, op: Op::SUM_U64, root: 0, algorithm: ReduceAlgorithm::Auto }
+    });
+    assert_eq!((&all[..4096], &all[4096..BYTES]), (&own[..4096], &*vec![1; BYTES - 4096]));
 }
