@@ -135,18 +135,23 @@ static void add_up(struct sums *sums) {
     unisono_mpi_sums(&sums->library);
 }
 
-/* Prints a line for each collective and reason that occurred; tests read it. */
+/* Prints a line for each collective and reason that occurred; tests read it. Each line is one call of fprintf, hence
+   one write, so that what other ranks print does not come in the middle of it. */
 static void print(const struct sums *s, int ranks) {
     typedef unsigned long long number;
     fprintf(stderr, "unisono: statistics, sums of %d ranks\n", ranks);
     for (int i = 0; i < SHIM_CALLS; i++) {
+        char by[1024] = ""; /* the calls by each algorithm; cut where they are longer */
+        size_t length = 0;
         number calls = 0;
-        for (int a = 0; a < SHIM_ALGORITHMS; a++) calls += s->calls[i][a];
+        for (int a = 0; a < SHIM_ALGORITHMS; a++) {
+            const number n = s->calls[i][a];
+            calls += n;
+            if (n && length < sizeof by)
+                length += (size_t)snprintf(by + length, sizeof by - length, " %s %llu", name_of(a), n);
+        }
         if (!calls) continue;
-        fprintf(stderr, "unisono:   %-24s %12llu calls %16llu bytes:", shim_names[i], calls, (number)s->bytes[i]);
-        for (int a = 0; a < SHIM_ALGORITHMS; a++)
-            if (s->calls[i][a]) fprintf(stderr, " %s %llu", name_of(a), (number)s->calls[i][a]);
-        fputc('\n', stderr);
+        fprintf(stderr, "unisono:   %-24s %12llu calls %16llu bytes:%s\n", shim_names[i], calls, (number)s->bytes[i], by);
     }
     for (int i = 0; i < REASONS; i++)
         if (s->reasons[i])

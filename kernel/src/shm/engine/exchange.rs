@@ -136,6 +136,10 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
         place
     }
 
+    /// Returns to the state in which it was built, for the next operation.
+    #[inline(always)]
+    fn restart(&mut self) {}
+
     /// This process begins.
     #[inline(always)]
     fn enter<R: Region>(&mut self, _region: &R) {}
@@ -329,6 +333,7 @@ impl<P: Plan> Engine for ToAll<P> {
     #[inline]
     fn restart(&mut self) {
         self.received = false;
+        self.plan.restart();
     }
 
     #[inline]

@@ -200,7 +200,7 @@ impl Plan for Gather<'_> {
     }
 
     #[inline(always)]
-    fn enter<R: Region>(&mut self, _region: &R) {
+    fn restart(&mut self) {
         self.apart = Apart::NONE;
     }
 

@@ -188,9 +188,10 @@ impl Plan for Reduce<'_> {
         Ok(())
     }
 
-    /// In place, the operand is overwritten while others fold it.
+    /// In place, the operand is overwritten while others fold it; not on rank 0 of a scan or exscan, which folds none into it.
     fn lendable(&self) -> Option<Buf> {
-        if self.operand.is_in_place() { None } else { self.operand.send.as_contiguous() }
+        let folds = self.highest.is_some_and(|highest| highest > 0 || self.me > 0);
+        if self.operand.is_in_place() && folds { None } else { self.operand.send.as_contiguous() }
     }
 
     fn borrowers(&self) -> Borrowers {

@@ -165,3 +165,30 @@ fn a_reduce_in_place_takes_no_more_of_a_loan_than_it_has_posted() {
         .unwrap();
     }
 }
+
+/// Rank 0 of a scan or an exscan folds nothing into its operand, so that it lends it in place, too.
+#[test]
+fn rank_0_of_a_scan_lends_in_place() {
+    for exclusive in [false, true] {
+        assert!(!passes_slots(|comm, [send, receive]| {
+            for round in 0..3 {
+                let me = comm.rank();
+                send.fill(me as u8 + round + 1);
+                let (send, own) = (Data::bytes_mut(send), Data::bytes_mut(receive));
+                let receive = if me == 0 { send } else { own };
+                if exclusive {
+                    comm.exscan(send, receive, Op::SUM_U64).unwrap();
+                } else {
+                    comm.scan(send, receive, Op::SUM_U64).unwrap();
+                }
+                let own = [round + 1, round + 2][me as usize];
+                let below = if me == 0 { 0 } else { round + 1 };
+                let expected = if me > 0 && exclusive { below } else { own + below };
+                let result = receive.as_contiguous().unwrap();
+                // SAFETY: the memory is this test's.
+                let result = unsafe { std::slice::from_raw_parts(result.ptr(), result.len()) };
+                assert!(result.iter().all(|byte| *byte == expected), "rank {me}, round {round}");
+            }
+        }));
+    }
+}
