@@ -131,15 +131,16 @@ algorithms! {
 algorithms! {
     /// Algorithms of gather, scatter and allgather, with equal blocks or not.
     MoveAlgorithm {
-        /// Of an allgather among 32 or more ranks with a core each groups for blocks of 49 B to 1 KiB; else exchange.
+        /// Of a gather or allgather among 32 or more ranks with a core each groups for blocks of 49 B to 1 KiB; else exchange.
         #[default]
         Auto = "auto",
         /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::pairwise`], [`crate::shm::allgather::exchange`].
         Exchange = "exchange",
         /// [`crate::shm::papers::gather`], [`crate::shm::papers::scatter`], [`crate::shm::papers::allgather`]: paper P2's.
         Cico = "cico",
-        /// [`crate::shm::allgather::groups`], of an allgather alone: first within groups of ranks, then among groups. Exchange where blocks
-        /// differ in length, the ranks can't be cut into groups, or a slot has no room for a group's blocks.
+        /// [`crate::shm::gather::groups`], [`crate::shm::allgather::groups`]: first within groups of ranks, then among groups. Exchange
+        /// where blocks may differ in length, the ranks can't be cut into groups, or a slot has no room for a group's blocks; and of a
+        /// scatter.
         Groups = "groups",
     }
 }
@@ -278,7 +279,9 @@ impl MoveAlgorithm {
     #[must_use]
     pub fn resolve(self, collective: Collective, bytes: impl FnOnce() -> u64, ranks: u32, crowded: bool) -> Self {
         match self {
-            Self::Auto | Self::Groups if collective != Collective::Allgather => Self::Exchange,
+            Self::Auto | Self::Groups if !matches!(collective, Collective::Gather | Collective::Allgather) => {
+                Self::Exchange
+            }
             Self::Auto if ranks < COLLECTED || crowded => Self::Exchange,
             Self::Auto => match bytes() {
                 bytes if bytes > LINE_REDUCED && bytes <= HANDED_ON => Self::Groups,
@@ -289,9 +292,9 @@ impl MoveAlgorithm {
     }
 }
 
-/// Fewest processes of an allgather by groups.
+/// Fewest processes of a gather or an allgather by groups.
 pub(crate) const COLLECTED: u32 = 32;
-/// Up to so many bytes of a block an allgather among [`COLLECTED`] processes or more goes by groups, if it is longer than
+/// Up to so many bytes of a block these collectives among [`COLLECTED`] processes or more go by groups, if it is longer than
 /// [`LINE_REDUCED`]: what fits the first 64 bytes of a line comes from many ranks at a time.
 pub(crate) const HANDED_ON: u64 = 1 << 10;
 /// Fewest processes of a short alltoall by groups, and of an allreduce by doubling whose operands fit no line.

@@ -565,11 +565,9 @@ fn groups_alone_and_in_mixes() {
     pass(order, ahead(&mixes), mixes.models());
 }
 
-/// In the second step a rank posts what it has taken in the first; the next operation's blocks are posted ahead. In one slot, two, and
-/// four.
-#[test]
-fn alltoalls_by_groups_alone_and_in_mixes() {
-    let grouped = |words| exchange(Collective::GroupedAlltoall, words);
+/// Operations by groups: in the second step a rank posts what it has taken in the first; the next operation's blocks are posted ahead.
+/// In one slot, two, and four; and beside `others`.
+fn by_groups(grouped: impl Fn(usize) -> Operation, others: &[Operation]) {
     for (ranks, slots) in [(4, 1), (4, 2), (4, 4), (6, 1), (6, 2), (6, 4)] {
         let longest = if ranks == 4 { 4 } else { 2 };
         let models = [vec![grouped(1); 4], vec![grouped(longest), grouped(1), grouped(2)]];
@@ -577,43 +575,37 @@ fn alltoalls_by_groups_alone_and_in_mixes() {
         let laps = models.clone().map(Program::with_laps);
         pass(order, models.into_iter().chain(laps), 4);
     }
-    let others = [
-        Operation::posted(3),
-        Operation::queue(1, 2),
-        Operation::Groups(1),
-        exchange(Collective::Alltoall, 1),
-        exchange(Collective::Gatherv, 2),
-        DISSEMINATION,
-    ];
-    let mixes = family(4, 1, others.into_iter().chain([grouped(1), grouped(4)]).collect(), 2);
-    order_all(&mixes);
-    pass(order, ahead(&mixes), mixes.models());
-}
-
-/// In the second step a rank posts its group's blocks, which it has taken in the first. Beside alltoalls by groups, whose second step
-/// has the same shape.
-#[test]
-fn allgathers_by_groups_alone_and_in_mixes() {
-    let grouped = |words| exchange(Collective::GroupedAllgather, words);
-    for (ranks, slots) in [(4, 1), (4, 2), (4, 4), (6, 1), (6, 2), (6, 4)] {
-        let models = [vec![grouped(1); 4], vec![grouped(3), grouped(1), grouped(2)]];
-        let models = models.map(|operations| Program::new(ranks, 1, operations).with_slots(slots));
-        let laps = models.clone().map(Program::with_laps);
-        pass(order, models.into_iter().chain(laps), 4);
-    }
-    let others = [
-        Operation::posted(3),
-        Operation::queue(1, 2),
-        exchange(Collective::Allgather, 1),
-        exchange(Collective::GroupedAlltoall, 1),
-        exchange(Collective::Gatherv, 2),
-        DISSEMINATION,
-    ];
-    let mixes = family(4, 1, others.into_iter().chain([grouped(1), grouped(4)]).collect(), 2);
+    let common = [Operation::posted(3), Operation::queue(1, 2), exchange(Collective::Gatherv, 2), DISSEMINATION];
+    let alphabet = common.iter().chain(others).copied().chain([grouped(1), grouped(4)]).collect();
+    let mixes = family(4, 1, alphabet, 2);
     order_all(&mixes);
     pass(order, ahead(&mixes), mixes.models());
     for (ranks, slots) in [(4, 2), (6, 2)] {
         words_are_needed(&Program::new(ranks, 1, vec![grouped(1); 2]).with_slots(slots));
+    }
+}
+
+#[test]
+fn alltoalls_by_groups() {
+    let others = [Operation::Groups(1), exchange(Collective::Alltoall, 1)];
+    by_groups(|words| exchange(Collective::GroupedAlltoall, words), &others);
+}
+
+/// Beside alltoalls by groups, whose second step has the same shape.
+#[test]
+fn allgathers_by_groups() {
+    let others = [exchange(Collective::Allgather, 1), exchange(Collective::GroupedAlltoall, 1)];
+    by_groups(|words| exchange(Collective::GroupedAllgather, words), &others);
+}
+
+/// The ranks of the root's column post again what they have copied beside their own block.
+#[test]
+fn gathers_by_groups() {
+    let to = |root| {
+        move |fragments| Operation::Exchange(Exchange { collective: Collective::GroupedGather, root, fragments })
+    };
+    for root in [0, 3] {
+        by_groups(to(root), &[to(1)(1), exchange(Collective::GroupedAllgather, 1)]);
     }
 }
 
@@ -629,14 +621,6 @@ fn words_are_needed(program: &Program) {
     }
     for words in [POSTED[1].0, TAKEN] {
         found(Mutation::Forge(words, u64::MAX), &EARLY);
-    }
-}
-
-#[test]
-fn faults_of_alltoalls_by_groups_are_found() {
-    for (ranks, slots) in [(4, 2), (6, 2)] {
-        let program = Program::new(ranks, 1, vec![exchange(Collective::GroupedAlltoall, 1); 2]).with_slots(slots);
-        words_are_needed(&program);
     }
 }
 

@@ -158,6 +158,7 @@ mod tests {
         named(Collective::Allreduce, &["posted", "doubling", "exchange", "slices", "groups"]);
         named(Collective::Reduce, &["tree", "exchange", "slices", "groups"]);
         named(Collective::Scatter, &["exchange", "cico"]);
+        named(Collective::Gather, &["exchange", "cico", "groups"]);
         named(Collective::Allgather, &["exchange", "cico", "groups"]);
         named(Collective::Scan, &["doubling", "exchange", "groups"]);
         named(Collective::Exscan, &["doubling", "exchange", "groups"]);

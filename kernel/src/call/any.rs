@@ -78,6 +78,8 @@ any! {
     Tree(reduce::tree::Tree<'a>),
     /// Alltoall by groups.
     GroupedAlltoall(Exchange<alltoall::groups::Grouped<'a>>),
+    /// Gather by groups.
+    GroupedGather(Exchange<gather::groups::Grouped<'a>>),
     /// Allgather by groups.
     GroupedAllgather(Exchange<allgather::groups::Grouped<'a>>),
     /// Scan and exscan by groups.

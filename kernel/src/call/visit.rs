@@ -5,6 +5,7 @@
 
 use super::Call;
 use super::any::Any;
+use crate::Rank;
 use crate::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm,
     ReduceAlgorithm, ScanAlgorithm,
@@ -12,6 +13,7 @@ use crate::algorithm::{
 use crate::collective::Collective;
 use crate::comm::Member;
 use crate::data::blocks::{Blocks, longest};
+use crate::data::datatype::Data;
 use crate::error::Refusal;
 use crate::machine::Operation;
 use crate::shm::allreduce::groups::Grouped;
@@ -28,7 +30,7 @@ use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce::tree::Tree;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
 use crate::shm::scatter::pairwise::{scatter, scatterv};
-use crate::shm::{allgather, allreduce, alltoall, bcast, reduce, scan};
+use crate::shm::{allgather, allreduce, alltoall, bcast, gather, reduce, scan};
 use crate::table::Choice;
 
 /// What to do with a call's machine, of whichever type.
@@ -56,6 +58,24 @@ fn by_groups(me: &Member, receive: &Blocks<'_>, algorithm: AlltoallAlgorithm) ->
 fn grouped_alltoall<'buf, V: Visit<'buf>>(visitor: V, send: Option<Blocks<'buf>>, receive: Blocks<'buf>) -> V::Output {
     let operation = alltoall::groups::Grouped::new(visitor.member(), send, receive);
     visitor.visit(Choice::Alltoall(AlltoallAlgorithm::Groups), operation)
+}
+
+/// The machine of a gather by groups, or by exchange where that does not apply.
+#[cold]
+#[inline(never)]
+fn grouped_gather<'buf, V: Visit<'buf>>(
+    visitor: V,
+    send: Option<Data<'buf>>,
+    receive: Option<Blocks<'buf>>,
+    root: Rank,
+) -> V::Output {
+    let me = visitor.member();
+    if !gather::groups::Grouped::applies(me, longest(send.as_ref(), receive.as_ref())) {
+        let operation = Gather::equal(me, send, receive, root);
+        return visitor.visit(Choice::Move(MoveAlgorithm::Exchange), operation);
+    }
+    let operation = gather::groups::Grouped::new(me, send, receive, root);
+    visitor.visit(Choice::Move(MoveAlgorithm::Groups), operation)
 }
 
 impl<'buf> Call<'buf> {
@@ -96,6 +116,7 @@ impl<'buf> Call<'buf> {
                     it @ MoveAlgorithm::Cico => {
                         by!(Choice::Move(it), P2Gather::new(me, send, receive, root))
                     }
+                    MoveAlgorithm::Groups => grouped_gather(visitor, send, receive, root),
                     it => by!(Choice::Move(it), Gather::equal(me, send, receive, root)),
                 }
             }

@@ -138,7 +138,11 @@ pub const BUILT_IN: &[Rule] = &[
         crowded: Some(true),
         ..ranks(bytes(shm(C::Allreduce, SLICES), WHOLE[2] + 1, u64::MAX), LISTENED + 1, u32::MAX)
     },
-    shm(C::Gather, MOVE),
+    ranks(shm(C::Gather, MOVE), 1, COLLECTED - 1),
+    Rule { crowded: Some(true), ..ranks(shm(C::Gather, MOVE), COLLECTED, u32::MAX) },
+    uncrowded(C::Gather, MOVE, (0, LINE_REDUCED), (COLLECTED, u32::MAX)),
+    uncrowded(C::Gather, ROWS, (LINE_REDUCED + 1, HANDED_ON), (COLLECTED, u32::MAX)),
+    uncrowded(C::Gather, MOVE, (HANDED_ON + 1, u64::MAX), (COLLECTED, u32::MAX)),
     shm(C::Gatherv, MOVE),
     shm(C::Scatter, MOVE),
     shm(C::Scatterv, MOVE),

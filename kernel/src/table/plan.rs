@@ -116,8 +116,8 @@ impl Choice {
             Collective::Alltoall => Self::Alltoall(AlltoallAlgorithm::from_name(name)?),
             Collective::Reduce => Self::Reduce(ReduceAlgorithm::from_name(name)?),
             Collective::Scan | Collective::Exscan => Self::Scan(ScanAlgorithm::from_name(name)?),
-            Collective::Allgather => Self::Move(MoveAlgorithm::from_name(name)?),
-            Collective::Gather | Collective::Gatherv | Collective::Scatter | Collective::Scatterv => {
+            Collective::Gather | Collective::Allgather => Self::Move(MoveAlgorithm::from_name(name)?),
+            Collective::Gatherv | Collective::Scatter | Collective::Scatterv => {
                 Self::Move(MoveAlgorithm::from_name(name).filter(|algorithm| *algorithm != MoveAlgorithm::Groups)?)
             }
             _ => (name == "exchange").then_some(Self::Exchange)?,

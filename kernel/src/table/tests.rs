@@ -130,7 +130,7 @@ fn names_are_what_they_print() {
         assert_eq!(Choice::from_name(Over::Segment, collective, "auto"), None);
     }
     assert_eq!(Choice::from_name(Over::Segment, Collective::Bcast, "slices"), None);
-    for collective in [Collective::Gather, Collective::Gatherv, Collective::Scatter, Collective::Scatterv] {
+    for collective in [Collective::Gatherv, Collective::Scatter, Collective::Scatterv] {
         assert_eq!(Choice::from_name(Over::Segment, collective, "groups"), None);
         assert_eq!(MoveAlgorithm::Groups.resolve(collective, || 64, 64, false), MoveAlgorithm::Exchange);
     }

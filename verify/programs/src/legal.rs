@@ -213,7 +213,7 @@ impl Program {
             },
             Gather | Gatherv | Scatter | Scatterv | Allgather | Allgatherv => match MoveAlgorithm::from_name(name) {
                 Some(MoveAlgorithm::Cico) => papers,
-                Some(MoveAlgorithm::Groups) => matches!(call.name, Allgather | Allgatherv),
+                Some(MoveAlgorithm::Groups) => matches!(call.name, Gather | Allgather | Allgatherv),
                 other => other.is_some(),
             },
             // By slices an element must fit a share of a slot: `auto` knows whether it does.

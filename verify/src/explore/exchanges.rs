@@ -14,7 +14,7 @@ use unisono_kernel::shm::allgather::groups;
 use unisono_kernel::shm::allreduce::slices::Slices;
 use unisono_kernel::shm::alltoall::groups::Grouped;
 use unisono_kernel::shm::alltoall::pairwise::{alltoall, alltoallv};
-use unisono_kernel::shm::gather::exchange::Gather;
+use unisono_kernel::shm::gather::{self, exchange::Gather};
 use unisono_kernel::shm::reduce::exchange::Reduce;
 use unisono_kernel::shm::reduce_scatter::exchange::ReduceScatter;
 use unisono_kernel::shm::scan::exchange::scan;
@@ -33,6 +33,8 @@ pub enum Collective {
     Allgather,
     /// The same by groups, of blocks of so many words as an operation has fragments; not one of [`Self::ALL`], as below.
     GroupedAllgather,
+    /// Blocks of one length to a root, by groups; the same.
+    GroupedGather,
     /// Blocks from all to all, in place.
     Alltoall,
     /// The same by groups, of blocks of so many words as an operation has fragments; among four ranks, of two groups of two. Not one
@@ -99,7 +101,7 @@ impl Exchange {
             (stride - stride % if stride < 64 { 16 } else { 64 }) / 8
         };
         match (self.collective, self.fragments) {
-            (Collective::GroupedAllgather | Collective::GroupedAlltoall, n) => n,
+            (Collective::GroupedGather | Collective::GroupedAllgather | Collective::GroupedAlltoall, n) => n,
             (Slices, n) => all * piece(all) * n.max(1) - 1,
             (_, 0) => 1,
             // One word more than fits a line, then than fits side by side; longer blocks go pairwise. Where lengths
@@ -157,7 +159,7 @@ impl Exchange {
         let len = |rank: usize| self.own(ranks, slot, rank as Rank);
         let last = ranks - 1;
         match self.collective {
-            Collective::Gatherv if rank == self.root => {
+            Collective::Gatherv | Collective::GroupedGather if rank == self.root => {
                 (0..p).for_each(|r| (0..len(r)).for_each(|k| receive[r * n + k] = Some(word(r as Rank, k))));
             }
             Collective::Allgather | Collective::GroupedAllgather => {
@@ -184,7 +186,7 @@ impl Exchange {
             }
             Collective::ReduceScatter => (0..n).for_each(|k| receive[k] = Some(folded(me * n + k, last))),
             Collective::Scan => (0..n).for_each(|k| receive[k] = Some(folded(k, rank))),
-            Collective::Gatherv | Collective::Reduce => {}
+            Collective::Gatherv | Collective::GroupedGather | Collective::Reduce => {}
         }
         // In place, the received data overwrites the sent data.
         if matches!(
@@ -234,6 +236,9 @@ impl Exchange {
             }
             Collective::Scatterv => scatterv(me, Some(vary(memory, &of_each)?), Some(data(behind, own)?), root)?.into(),
             Collective::Scatter => scatter(me, Some(blocks(memory)?), Some(receive), root)?.into(),
+            Collective::GroupedGather => {
+                gather::groups::Grouped::new(me, Some(send), Some(blocks(behind)?), root)?.into()
+            }
             Collective::Allgather => allgather(me, Some(send), blocks(behind)?)?.into(),
             Collective::GroupedAllgather => groups::Grouped::new(me, Some(send), blocks(behind)?)?.into(),
             Collective::Alltoall => alltoall(me, None, blocks(behind)?)?.into(),
@@ -253,7 +258,8 @@ impl Exchange {
 
     /// The operation's name, a part of the program's name.
     pub(crate) fn name(&self) -> String {
-        let rooted = Collective::ALL.iter().any(|&(one, rooted)| one == self.collective && rooted);
+        let rooted = self.collective == Collective::GroupedGather
+            || Collective::ALL.iter().any(|&(one, rooted)| one == self.collective && rooted);
         let name = format!("exchange-{:?}-{}", self.collective, self.fragments).to_lowercase();
         if rooted { format!("{name}:{}", self.root) } else { name }
     }

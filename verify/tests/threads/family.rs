@@ -36,7 +36,7 @@ use Family::*;
 use MoveAlgorithm::{Cico, Exchange};
 
 impl Family {
-    pub(crate) const ALL: [Self; 35] = [
+    pub(crate) const ALL: [Self; 36] = [
         Barrier(BarrierAlgorithm::Posted),
         Barrier(BarrierAlgorithm::Dissemination),
         Barrier(BarrierAlgorithm::Doubling),
@@ -47,6 +47,7 @@ impl Family {
         Bcast(BcastAlgorithm::Cico(Tree::BINOMIAL)),
         Gather(Exchange),
         Gather(Cico),
+        Gather(MoveAlgorithm::Groups),
         Gatherv(Exchange),
         Gatherv(Cico),
         Scatter(Exchange),

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use unisono_kernel::algorithm::{AllreduceAlgorithm, AlltoallAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use unisono_kernel::region::Params;
 use unisono_kernel::shm::allreduce::groups::Grouped;
-use unisono_kernel::shm::{allgather, alltoall};
+use unisono_kernel::shm::{allgather, alltoall, gather};
 use unisono_kernel::table::{self, Ask, Choice, Collective as Kind, Over, Site};
 use unisono_posix::decisions::decisions;
 use unisono_posix::waiting;
@@ -93,7 +93,11 @@ pub(crate) fn applies(over: Over, collective: Collective, name: &str, bytes: u64
                 !alltoall::groups::Grouped::fits(ranks, Params::new(ranks).queue_fragment, bytes)
             }
             Choice::Move(MoveAlgorithm::Groups) => {
-                !allgather::groups::Grouped::fits(ranks, Params::new(ranks).queue_fragment, bytes)
+                let fits = match collective {
+                    Collective::Gather => gather::groups::Grouped::fits,
+                    _ => allgather::groups::Grouped::fits,
+                };
+                !fits(ranks, Params::new(ranks).queue_fragment, bytes)
             }
             Choice::Reduce(ReduceAlgorithm::Slices) => ranks < 2,
             _ => false,
@@ -120,8 +124,8 @@ pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
         Collective::Allreduce => &["posted", "doubling", "exchange", "slices", "groups"],
         Collective::Reduce => &["tree", "exchange", "slices", "groups"],
         Collective::Scan | Collective::Exscan => &["doubling", "exchange", "groups"],
-        Collective::Gather | Collective::Gatherv | Collective::Scatter | Collective::Scatterv => &["exchange", "cico"],
-        Collective::Allgather | Collective::Allgatherv => &["exchange", "cico", "groups"],
+        Collective::Gatherv | Collective::Scatter | Collective::Scatterv => &["exchange", "cico"],
+        Collective::Gather | Collective::Allgather | Collective::Allgatherv => &["exchange", "cico", "groups"],
         Collective::Alltoall => &["exchange", "groups"],
         Collective::Alltoallv | Collective::Alltoallw | Collective::ReduceScatter | Collective::ReduceScatterBlock => {
             &["exchange"]

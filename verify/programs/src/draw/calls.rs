@@ -129,8 +129,8 @@ impl Draw {
                 &["auto", "posted", "dissemination", "doubling", "central", "combining-1", "combining-2", "combining-3"]
             }
             Bcast => &["auto", "posted", "groups", "queue", "cico-flat", "cico-chain", "cico-binomial", "cico-kary-3"],
-            Gather | Gatherv | Scatter | Scatterv => &["auto", "exchange", "cico"],
-            Allgather | Allgatherv => &["auto", "exchange", "cico", "groups", "groups"],
+            Gatherv | Scatter | Scatterv => &["auto", "exchange", "cico"],
+            Gather | Allgather | Allgatherv => &["auto", "exchange", "cico", "groups", "groups"],
             Alltoall => &["auto", "exchange", "groups", "groups"],
             Scan | Exscan => &["auto", "doubling", "groups", "groups"],
             Reduce => &["auto", "tree", "slices", "slices", "groups", "groups"],

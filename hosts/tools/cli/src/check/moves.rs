@@ -45,7 +45,7 @@ type Check = fn(&mut Caller<'_>, Case) -> Result<bool, Error>;
 
 /// The collectives, each with its call, whether it has a root, and its algorithms.
 const MOVES: [(&str, Check, bool, &[&str]); 4] = [
-    ("gather", gather, true, &["exchange", "cico"]),
+    ("gather", gather, true, &["exchange", "cico", "groups"]),
     ("scatter", scatter, true, &["exchange", "cico"]),
     ("allgather", allgather, false, &["exchange", "cico", "groups"]),
     ("alltoall", alltoall, false, &["exchange", "groups"]),
@@ -72,7 +72,7 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
             for (most, root) in SIZES.into_iter().flat_map(sized) {
                 for (types, flags) in TYPES.iter().flat_map(|types| (0..4).map(move |flags| (*types, flags))) {
                     let [vary, in_place] = [1, 2].map(|flag| flags & flag != 0);
-                    if vary && name == "alltoall" && pairs == AlltoallAlgorithm::Groups {
+                    if vary && name != "allgather" && pairs == AlltoallAlgorithm::Groups {
                         continue;
                     }
                     let seed = tally.cases.len();
