@@ -71,3 +71,23 @@ fn programs_whose_ranks_lend_pass() {
 fn programs_whose_ranks_lend_and_die_are_told() {
     lent(6000..6024, 6000, true);
 }
+
+/// An allreduce by groups lends to the ranks of the group alone. Of those of its column, from which a rank takes later, it waits for
+/// the line: once it waited for the fragment, which nobody posted whose group had read it where it lay.
+#[test]
+fn allreduces_by_groups_lend_in_the_group() {
+    let text =
+        "ranks RANKS\nseed SEED\nsegment 2 4 64 0 0 0 0 0 0 0\ncall 0 0 allreduce groups 0 0 sum8 1 0 COUNT\n* run 0\n";
+    let cases = [4, 6].into_iter().flat_map(|ranks| [1, 3, 90].map(|count| (ranks, count)));
+    for (seed, (ranks, count)) in (0..200).flat_map(|seed| cases.clone().map(move |case| (seed, case))) {
+        let numbers = [("RANKS", ranks), ("SEED", seed), ("COUNT", count)];
+        let text = numbers.iter().fold(text.to_owned(), |text, (word, number)| text.replace(word, &number.to_string()));
+        let program = Program::parse(&text).unwrap();
+        let ledger = Ledger::default();
+        let view = |(comm, segment, _): (usize, &Segment, Base), rank| {
+            Lending::new(segment.clone(), segment.layout(), &ledger, (comm, rank), Some(seed))
+        };
+        let reports = threads::run_on(&program, LIMIT, &view).unwrap();
+        judge(&program, &reports).unwrap_or_else(|words| panic!("{words}\n{program}"));
+    }
+}

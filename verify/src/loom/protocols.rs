@@ -5,8 +5,8 @@ use super::region::Lending;
 use super::seat::{Abandoned, Seat};
 use crate::explore::{Collective, Exchange, Letter, Spread};
 use crate::oracle::blocks::Direction;
-use Collective::{Allgather, Alltoall, Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv, Slices};
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm};
+use Collective::{Allgather, Alltoall, Gatherv, GroupedGather, Reduce, ReduceScatter, Scan, Scatter, Scatterv, Slices};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, ScanAlgorithm};
 use unisono_kernel::error::{Argument, Bound, Cause, Poison, Refusal};
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::{Base, Cico, Mailboxes, Params};
@@ -155,8 +155,11 @@ pub static PROTOCOLS: &[Protocol] = &[
     model("doubling-3-thrice", tiny(3), |s| doublings(s, 3), PARTIAL).long(),
     model("long-doubling-2", tiny(2), |s| long_doublings(s, 3), PARTIAL),
     model("long-doubling-3", tiny(3), |s| long_doublings(s, 1), PARTIAL),
-    model("scan-2", tiny(2), |s| [true, false, true].into_iter().try_for_each(|inclusive| s.scan(inclusive)), PARTIAL),
-    model("scan-3", tiny(3), |s| s.scan(true), PARTIAL).long(),
+    model("scan-2", tiny(2), |s| scans(s, ScanAlgorithm::Doubling, &[true, false, true]), PARTIAL),
+    model("scan-3", tiny(3), |s| scans(s, ScanAlgorithm::Doubling, &[true]), PARTIAL).long(),
+    model("groups-bcast-4", tiny(4), |s| s.bcast(0, 8, BcastAlgorithm::Groups), LINE),
+    model("groups-scan-3", tiny(3), |s| scans(s, ScanAlgorithm::Groups, &[true]), READY),
+    model("groups-gather-4", tiny(4), |s| exchanges(s, GroupedGather, &[0], 1), READY),
     model("tree-2", tiny(2), |s| trees(s, &[0, 0, 0]), REUSED_LINE),
     model("tree-3", tiny(3), |s| trees(s, &[2]), LINE),
     model("queue-2", tiny(2), |s| queue(s, &[0, 1], 150), QUEUE),
@@ -352,6 +355,11 @@ fn trees(seat: &mut Seat, roots: &[u32]) -> Result<(), Abandoned> {
 
 fn doublings(seat: &mut Seat, times: u32) -> Result<(), Abandoned> {
     (0..times).try_for_each(|_| seat.allreduce(AllreduceAlgorithm::Doubling))
+}
+
+/// Scans, and exscans where it is not inclusive, one after the other.
+fn scans(seat: &mut Seat, algorithm: ScanAlgorithm, inclusive: &[bool]) -> Result<(), Abandoned> {
+    inclusive.iter().try_for_each(|&inclusive| seat.scan(inclusive, algorithm))
 }
 
 /// Of operands of seven words, one more than a short one has.

@@ -142,11 +142,11 @@ impl Seat {
     }
 
     /// Sums the `i64` of the lower ranks, and with `inclusive` its own; checks the sum.
-    pub fn scan(&mut self, inclusive: bool) -> Result<(), Abandoned> {
+    pub fn scan(&mut self, inclusive: bool, algorithm: ScanAlgorithm) -> Result<(), Abandoned> {
         let operation = self.comm.member().operation() as i64 + 1;
         let term = |rank: Rank| operation * 100 + i64::from(rank);
         let mut data = term(self.rank()).to_le_bytes();
-        let (send, op, algorithm) = (Data::bytes_mut(&mut data), Op::SUM_I64, ScanAlgorithm::Doubling);
+        let (send, op) = (Data::bytes_mut(&mut data), Op::SUM_I64);
         let call = match inclusive {
             true => Call::Scan { send, receive: send, op, algorithm },
             false => Call::Exscan { send, receive: send, op, algorithm },

@@ -100,6 +100,10 @@ impl Plan for Grouped<'_> {
         self.groups.meets(self.me, step, peer)
     }
 
+    fn reads(&self, step: u64, peer: Rank) -> bool {
+        self.groups.reads(self.me, step, peer)
+    }
+
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
         let own = self.receive.block(self.me);
         if step == 0 {
@@ -133,12 +137,8 @@ impl Plan for Grouped<'_> {
         // Nobody lends anything here.
         let Origin::Segment(place) = origin else { return Err(Unreadable { changed: false }) };
         if step == 0 {
-            if groups.group(peer) == groups.group(me) {
-                // SAFETY: the caller's promise.
-                unsafe { take(region, origin, &self.receive.block(peer), Part::first(bytes)) }?;
-            }
-            // Of another group its line was received.
-            return Ok(());
+            // SAFETY: the caller's promise.
+            return unsafe { take(region, origin, &self.receive.block(peer), Part::first(bytes)) };
         }
         let group = groups.group(peer);
         if let Some(row) = groups.row(self.all, group, bytes) {

@@ -153,6 +153,10 @@ impl Plan for Grouped<'_> {
         }
     }
 
+    fn reads(&self, step: u64, peer: Rank) -> bool {
+        !matches!(self.act(step).0, Act::Fold(_)) || self.groups.group(peer) == self.groups.group(self.me)
+    }
+
     fn order(&self) -> Order {
         Order::of(&self.op)
     }
@@ -180,8 +184,6 @@ impl Plan for Grouped<'_> {
         let Self { me, groups, op, .. } = *self;
         let own = peer == me;
         let (part, offset, last) = match self.act(step).0 {
-            // Its line was received.
-            Act::Fold(_) if groups.group(peer) != groups.group(me) => return Ok(()),
             Act::Fold(piece) => {
                 let column = groups.column(me);
                 (self.part(column, piece), self.columns.offset(column), groups.column(peer) + 1 == groups.columns)

@@ -127,6 +127,10 @@ impl Plan for Grouped<'_> {
         self.groups.meets(self.me, step, peer)
     }
 
+    fn reads(&self, step: u64, peer: Rank) -> bool {
+        self.groups.reads(self.me, step, peer)
+    }
+
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
         let Groups { columns, count } = self.groups;
         let (mine, own) = (self.groups.column(self.me), self.groups.group(self.me));
@@ -171,10 +175,6 @@ impl Plan for Grouped<'_> {
         }
         // Nobody lends anything here.
         let Origin::Segment(place) = origin else { return Err(Unreadable { changed: false }) };
-        if step == 0 && groups.group(peer) != own {
-            // Its line was received.
-            return Ok(());
-        }
         if step == 0 {
             let piece = self.piece(place, 0, mine);
             for group in 0..count {

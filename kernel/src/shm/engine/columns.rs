@@ -51,6 +51,11 @@ impl Groups {
         if step == 0 { across || self.group(peer) == self.group(me) } else { across && peer != me }
     }
 
+    /// Does it read what `peer` posts in this step? In step 0 only if `peer` is in its group.
+    pub(crate) const fn reads(self, me: Rank, step: u64, peer: Rank) -> bool {
+        step > 0 || self.group(peer) == self.group(me)
+    }
+
     pub(crate) const fn column(self, rank: Rank) -> u32 {
         rank % self.columns
     }

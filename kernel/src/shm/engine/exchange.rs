@@ -86,6 +86,13 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// takes anything it must take from each process from which it takes at all, since it receives their lines then.
     fn takes(&self, step: u64, peer: Rank) -> bool;
 
+    /// Does it read `peer`'s fragment of `step`, which it [takes](Self::takes)? Else it receives the line alone: of a rank from which
+    /// it takes in a later step.
+    #[inline(always)]
+    fn reads(&self, _step: u64, _peer: Rank) -> bool {
+        true
+    }
+
     /// The step in whose slot the fragments of `step` lie, the same on all ranks: this one; or an earlier one, where processes have
     /// folded into those that they posted then. Then these are not written again, and nobody acknowledges them before.
     #[inline(always)]
@@ -460,6 +467,10 @@ impl<P: Plan> Engine for ToAll<P> {
                 }
                 // A fragment in a line was published together with the line.
                 *taking = Taking { index, received: true, ..*taking };
+                if !self.plan.reads(step, peer) {
+                    *taking = Taking::taken(index);
+                    continue;
+                }
                 // The payload of a line that has a fragment is no loan.
                 if !taking.looked && !self.in_line(me, 0, peer) {
                     let borrowed = self.take_lent(region, me, clock, step, peer, loans)?;

@@ -145,6 +145,10 @@ impl Plan for Grouped<'_> {
         }
     }
 
+    fn reads(&self, step: u64, peer: Rank) -> bool {
+        self.groups.reads(self.me, step, peer)
+    }
+
     fn folds_into(&mut self, own: Extent) {
         self.own = own;
     }
@@ -173,11 +177,8 @@ impl Plan for Grouped<'_> {
                 unsafe { copy_private(send, &receive.block(peer), whole) };
             }
         } else if step == 0 {
-            // Of another group its line was received.
-            if self.is_beside(peer) {
-                // SAFETY: the caller's promise.
-                unsafe { take(region, from(column), &receive.block(peer), whole) }?;
-            }
+            // SAFETY: the caller's promise.
+            unsafe { take(region, from(column), &receive.block(peer), whole) }?;
         } else if let Some(row) = self.groups.row(self.all, group, self.bytes) {
             // SAFETY: the caller's promise.
             unsafe { region.read(place, row) };

@@ -184,6 +184,10 @@ impl Plan for Grouped<'_> {
         }
     }
 
+    fn reads(&self, step: u64, peer: Rank) -> bool {
+        !matches!(Act::of(step), Act::Fold(_)) || self.beside(peer, self.me)
+    }
+
     fn folds_into(&mut self, own: Extent) {
         self.own = own;
     }
@@ -201,8 +205,6 @@ impl Plan for Grouped<'_> {
         let Origin::Segment(place) = origin else { return Err(Unreadable { changed: false }) };
         let act = Act::of(step);
         let (part, at) = match act {
-            // Its line was received.
-            Act::Fold(_) if !self.beside(peer, self.me) => return Ok(()),
             Act::Fold(piece) => (self.columns.part(self.column(self.me), piece), 0),
             Act::FoldShares(piece) => self.share(self.me, piece),
             Act::CopyShares(piece) => self.share(peer, piece),

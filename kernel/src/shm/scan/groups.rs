@@ -139,6 +139,11 @@ impl Plan for Grouped<'_> {
             || step == 0 && (1..self.levels()).any(|level| self.source(level) == Some(peer))
     }
 
+    fn reads(&self, step: u64, peer: Rank) -> bool {
+        let (level, ..) = self.act(step);
+        self.source(level) == Some(peer) || level == 0 && self.highest == Some(peer)
+    }
+
     fn order(&self) -> Order {
         Order::Falling
     }
@@ -160,7 +165,6 @@ impl Plan for Grouped<'_> {
             (true, _) => return unsafe { take(region, origin, &self.receive, part) },
             // SAFETY: as above.
             (_, true) => return unsafe { fold_shared(region, origin, &self.receive, part, &self.op) },
-            // Its line was received.
             _ => {}
         }
         Ok(())
