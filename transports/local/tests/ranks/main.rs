@@ -2,6 +2,7 @@
 
 mod barriers;
 mod blocking;
+mod claims;
 mod ends;
 mod lent;
 mod members;
