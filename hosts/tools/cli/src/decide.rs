@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use unisono_kernel::algorithm::{AllreduceAlgorithm, AlltoallAlgorithm, MoveAlgorithm, ReduceAlgorithm};
 use unisono_kernel::region::Params;
 use unisono_kernel::shm::allreduce::groups::Grouped;
-use unisono_kernel::shm::{allgather, alltoall, gather};
+use unisono_kernel::shm::{allgather, alltoall};
 use unisono_kernel::table::{self, Ask, Choice, Collective as Kind, Over, Site};
 use unisono_posix::decisions::decisions;
 use unisono_posix::waiting;
@@ -93,11 +93,8 @@ pub(crate) fn applies(over: Over, collective: Collective, name: &str, bytes: u64
                 !alltoall::groups::Grouped::fits(ranks, Params::new(ranks).queue_fragment, bytes)
             }
             Choice::Move(MoveAlgorithm::Groups) => {
-                let fits = match collective {
-                    Collective::Gather => gather::groups::Grouped::fits,
-                    _ => allgather::groups::Grouped::fits,
-                };
-                !fits(ranks, Params::new(ranks).queue_fragment, bytes)
+                // A gather's groups fit where those of an allgather do.
+                !allgather::groups::Grouped::fits(ranks, Params::new(ranks).queue_fragment, bytes)
             }
             Choice::Reduce(ReduceAlgorithm::Slices) => ranks < 2,
             _ => false,

@@ -17,7 +17,7 @@ use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
-use crate::error::{Argument, Bound, Refusal};
+use crate::error::Refusal;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::columns::Groups;
 use crate::shm::engine::copy::{Part, copy_private};
@@ -44,7 +44,7 @@ impl<'a> Grouped<'a> {
     /// Can so many ranks be cut into groups, and has a slot of `slot` bytes room for a group's blocks of `bytes`?
     #[inline]
     pub fn fits(ranks: u32, slot: u64, bytes: u64) -> bool {
-        Groups::of(ranks).is_some_and(|groups| bytes <= slot / u64::from(groups.columns))
+        Groups::fit(ranks, slot, bytes)
     }
 
     /// Is it [possible](Self::fits) for these blocks, which have one length?
@@ -64,10 +64,7 @@ impl<'a> Grouped<'a> {
     pub fn new(me: &Member, send: Option<Data<'a>>, receive: Blocks<'a>) -> Result<Exchange<Self>, Refusal> {
         let bytes = check(me, send.as_ref(), Some(&receive), true)?;
         receive.check_all(bytes)?;
-        let size = me.size();
-        let groups = Groups::of(size).ok_or(Refusal::new(Argument::Ranks, size.into(), Bound::MultipleOf(2)))?;
-        let most = me.layout().params().queue_fragment / u64::from(groups.columns);
-        Refusal::check(Argument::Bytes, bytes, Bound::AtMost(most))?;
+        let groups = Groups::with_room(me, bytes)?;
         let plan = Self { me: me.rank(), groups, send, receive, all: receive.in_one_piece(), bytes };
         let all = u64::from(groups.columns) * bytes;
         Ok(Exchange::of(Medium::Queues, Span { advance: 2, bytes: all }, plan))
@@ -140,19 +137,8 @@ impl Plan for Grouped<'_> {
             // SAFETY: the caller's promise.
             return unsafe { take(region, origin, &self.receive.block(peer), Part::first(bytes)) };
         }
-        let group = groups.group(peer);
-        if let Some(row) = groups.row(self.all, group, bytes) {
-            // SAFETY: the caller's promise.
-            unsafe { region.read(place, row) };
-            return Ok(());
-        }
-        for column in 0..groups.columns {
-            let from = Origin::Segment(place.part(u64::from(column) * bytes, bytes));
-            let block = self.receive.block(groups.rank(group, column));
-            // SAFETY: the caller's promise.
-            unsafe { take(region, from, &block, Part::first(bytes)) }?;
-        }
-        Ok(())
+        // SAFETY: the caller's promise.
+        unsafe { groups.take_row(region, place, (&self.receive, self.all), groups.group(peer), bytes) }
     }
 
     fn is_of_loan(&self, _: u64) -> bool {

@@ -163,7 +163,7 @@ impl Plan for Grouped<'_> {
 
     unsafe fn take<R: Region>(&mut self, region: &R, origin: Origin, step: u64, peer: Rank) -> Result<(), Unreadable> {
         let Self { me, groups, bytes, .. } = *self;
-        let Groups { columns, count } = groups;
+        let count = groups.count;
         let (mine, own) = (groups.column(me), groups.group(me));
         if step == 0 && peer == me {
             for group in 0..count {
@@ -186,17 +186,9 @@ impl Plan for Grouped<'_> {
             return Ok(());
         }
         let (piece, group) = (self.piece(place, 1, own), groups.group(peer));
-        if let Some(row) = self.row(group) {
-            // SAFETY: the caller's promise.
-            unsafe { region.read(piece, row) };
-            return Ok(());
-        }
-        for column in 0..columns {
-            let from = Origin::Segment(self.block(piece, column));
-            // SAFETY: the caller's promise.
-            unsafe { take(region, from, &self.receive.block(self.groups.rank(group, column)), Part::first(bytes)) }?;
-        }
-        Ok(())
+        let receive = (&self.receive, self.receive.in_one_piece());
+        // SAFETY: the caller's promise.
+        unsafe { groups.take_row(region, piece, receive, group, bytes) }
     }
 
     fn is_of_loan(&self, _: u64) -> bool {

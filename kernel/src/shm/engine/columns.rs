@@ -2,12 +2,15 @@
 //! then, among the ranks c of all groups, a share of it.
 
 use super::copy::Part;
+use super::loans::Origin;
+use super::pieces::take;
 use crate::Rank;
 use crate::comm::Member;
+use crate::data::blocks::Blocks;
 use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, Refusal};
 use crate::op::Op;
-use crate::region::Extent;
+use crate::region::{Extent, Region, Unreadable};
 
 /// Ranks of a group where the number of ranks allows it: those of a level-3 cache of many machines. Else what is next to it.
 const GROUP: u32 = 8;
@@ -31,6 +34,50 @@ impl Groups {
         let fits = |columns: &u32| *columns >= 2 && size > *columns && size.is_multiple_of(*columns);
         let near = (0..GROUP).flat_map(|off| [GROUP + off, GROUP - off]);
         near.filter(fits).map(|columns| Self { columns, count: size / columns }).next()
+    }
+
+    /// Can so many ranks be cut into groups, and has a slot of `slot` bytes room for a group's blocks of `bytes`?
+    pub(crate) fn fit(ranks: u32, slot: u64, bytes: u64) -> bool {
+        Self::of(ranks).is_some_and(|groups| bytes <= slot / u64::from(groups.columns))
+    }
+
+    /// The groups of all ranks, a slot having room for a group's blocks of `bytes`.
+    ///
+    /// # Errors
+    /// There are no groups, or no room.
+    pub(crate) fn with_room(me: &Member, bytes: u64) -> Result<Self, Refusal> {
+        let size = me.size();
+        let groups = Self::of(size).ok_or(Refusal::new(Argument::Ranks, size.into(), Bound::MultipleOf(2)))?;
+        let most = me.layout().params().queue_fragment / u64::from(groups.columns);
+        Refusal::check(Argument::Bytes, bytes, Bound::AtMost(most))?;
+        Ok(groups)
+    }
+
+    /// Copies the blocks of a group's ranks, of `bytes` bytes each, from side by side at `place` to where they are received. `all`: the
+    /// memory of all blocks, if they lie one after the other.
+    ///
+    /// # Safety
+    /// As [`take`]'s, for each of the blocks.
+    pub(crate) unsafe fn take_row<R: Region>(
+        self,
+        region: &R,
+        place: Extent,
+        (receive, all): (&Blocks<'_>, Option<Buf>),
+        group: u32,
+        bytes: u64,
+    ) -> Result<(), Unreadable> {
+        if let Some(row) = self.row(all, group, bytes) {
+            // SAFETY: the caller's promise.
+            unsafe { region.read(place, row) };
+            return Ok(());
+        }
+        for column in 0..self.columns {
+            let from = Origin::Segment(place.part(u64::from(column) * bytes, bytes));
+            let block = receive.block(self.rank(group, column));
+            // SAFETY: the caller's promise.
+            unsafe { take(region, from, &block, Part::first(bytes)) }?;
+        }
+        Ok(())
     }
 
     /// The rank that is in this group and column.

@@ -18,7 +18,7 @@ use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
-use crate::error::{Argument, Bound, Refusal};
+use crate::error::Refusal;
 use crate::region::within::copy_within;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::columns::Groups;
@@ -47,16 +47,10 @@ pub struct Grouped<'a> {
 }
 
 impl<'a> Grouped<'a> {
-    /// Can so many ranks be cut into groups, and has a slot of `slot` bytes room for a group's blocks of `bytes`?
-    #[inline]
-    pub fn fits(ranks: u32, slot: u64, bytes: u64) -> bool {
-        Groups::of(ranks).is_some_and(|groups| bytes <= slot / u64::from(groups.columns))
-    }
-
-    /// Is it [possible](Self::fits) for blocks of `bytes`?
+    /// Can the ranks be cut into groups, and has a slot room for a group's blocks of `bytes`?
     #[inline]
     pub fn applies(me: &Member, bytes: u64) -> bool {
-        Self::fits(me.size(), me.layout().params().queue_fragment, bytes)
+        Groups::fit(me.size(), me.layout().params().queue_fragment, bytes)
     }
 
     /// A gather of equal blocks to `root`. `send` is this rank's block; `None` at a root whose block is in place. `receive` is
@@ -81,10 +75,7 @@ impl<'a> Grouped<'a> {
         let receive = if me.rank() == root { receive } else { None };
         let bytes = check(me, send.as_ref(), receive.as_ref(), me.rank() == root)?;
         receive.map_or(Ok(()), |blocks| blocks.check_all(bytes))?;
-        let size = me.size();
-        let groups = Groups::of(size).ok_or(Refusal::new(Argument::Ranks, size.into(), Bound::MultipleOf(2)))?;
-        let most = me.layout().params().queue_fragment / u64::from(groups.columns);
-        Refusal::check(Argument::Bytes, bytes, Bound::AtMost(most))?;
+        let groups = Groups::with_room(me, bytes)?;
         let all = receive.and_then(|blocks| blocks.in_one_piece());
         Ok(Self { me: me.rank(), root, groups, send, receive, all, bytes, own: Extent::new(0, 0) })
     }
@@ -165,29 +156,21 @@ impl Plan for Grouped<'_> {
         // Nobody lends anything here.
         let Origin::Segment(place) = origin else { return Err(Unreadable { changed: false }) };
         let (column, group) = (self.groups.column(peer), self.groups.group(peer));
-        let from = |column| Origin::Segment(self.block(place, column));
         let Some(receive) = &self.receive else {
             // SAFETY: the caller's promise; no other process reads this of our fragment before it is published again.
             unsafe { copy_within(region, self.block(place, column), self.block(self.own, column)) };
             return Ok(());
         };
-        if peer == self.me {
-            if let Some(send) = &self.send {
-                // SAFETY: the caller's promise: both are this process's data.
-                unsafe { copy_private(send, &receive.block(peer), whole) };
-            }
-        } else if step == 0 {
+        match &self.send {
+            // SAFETY: the caller's promise: both are this process's data.
+            Some(send) if peer == self.me => unsafe { copy_private(send, &receive.block(peer), whole) },
+            None if peer == self.me => {}
             // SAFETY: the caller's promise.
-            unsafe { take(region, from(column), &receive.block(peer), whole) }?;
-        } else if let Some(row) = self.groups.row(self.all, group, self.bytes) {
+            _ if step == 0 => unsafe {
+                take(region, Origin::Segment(self.block(place, column)), &receive.block(peer), whole)?;
+            },
             // SAFETY: the caller's promise.
-            unsafe { region.read(place, row) };
-        } else {
-            for column in 0..self.groups.columns {
-                let block = receive.block(self.groups.rank(group, column));
-                // SAFETY: the caller's promise.
-                unsafe { take(region, from(column), &block, whole) }?;
-            }
+            _ => unsafe { self.groups.take_row(region, place, (receive, self.all), group, self.bytes)? },
         }
         Ok(())
     }
@@ -203,13 +186,6 @@ mod tests {
     use crate::data::datatype::Datatype;
     use crate::region::{Layout, Params};
     use std::vec::Vec;
-
-    #[test]
-    fn it_fits_where_there_are_groups_and_a_slot_has_room_for_one() {
-        let fits = |ranks, bytes| Grouped::fits(ranks, 32 << 10, bytes);
-        assert!([0, 8, 64, 4096].iter().all(|bytes| fits(16, *bytes) && fits(128, *bytes)));
-        assert!(!fits(16, 4097) && !fits(5, 8) && !fits(1, 8) && !fits(4, u64::MAX));
-    }
 
     /// In step 0 the root's column takes the blocks of its groups, and in step 1 the root those of the other groups.
     #[test]
