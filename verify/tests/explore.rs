@@ -7,7 +7,7 @@ use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Base;
 use unisono_verify::explore::{
     Check, Class, Collective, Exchange, Family, Lending, Limits, Mutation, Operation, Program, Report, Sharing, Words,
-    alphabet, exchanges, explore, order, run,
+    alphabet, exchanges, explore, order, run, walk,
 };
 
 const DISSEMINATION: Operation = Operation::Barrier(BarrierAlgorithm::Dissemination);
@@ -565,6 +565,47 @@ fn groups_alone_and_in_mixes() {
     pass(order, ahead(&mixes), mixes.models());
 }
 
+/// Walks through models that have too many states to explore them all; the states that were met, some of them again.
+fn walk_all(models: Vec<Program>) {
+    let (count, states) = (models.len(), if soak() { 2_000_000 } else { 30_000 });
+    let limits = Limits { states, ..Limits::default() };
+    let report = run(walk, models.into_iter(), Mutation::None, limits, 2);
+    println!("{count} models walked: {report}, {:?}", report.time);
+    assert_eq!(report.failures, [""; 0], "{}", report.failures.first().map_or("", |first| first));
+    assert_eq!((report.cut.len(), report.skipped), (count, 0));
+    assert!(report.states >= states * count as u64);
+}
+
+/// Operands that are lent within each group are not posted, but to who can't read them; the two ranks of a column that can't, and
+/// whose groups can, take from each other only what both post later.
+#[test]
+fn sums_by_groups_of_lent_operands() {
+    let sums = |pieces: &[usize]| pieces.iter().map(|&pieces| Operation::SumByGroups(pieces)).collect::<Vec<_>>();
+    let others = [Operation::queue(1, 2), exchange(Collective::Allgather, 2), exchange(Collective::Gatherv, 2)];
+    let mixes = others.map(|other| vec![Operation::SumByGroups(1), other, Operation::SumByGroups(2)]);
+    let all: Vec<_> = [sums(&[1, 1, 1]), sums(&[2, 1]), sums(&[3])].into_iter().chain(mixes).collect();
+    for (ranks, slots) in [(4, 1), (4, 2), (4, 4), (6, 2)] {
+        let models = all.iter().map(|operations| Program::new(ranks, 1, operations.clone()).with_slots(slots));
+        let models: Vec<_> = models.collect();
+        pass(order, models.clone().into_iter(), models.len() as u64);
+        let lent = models.iter().flat_map(|model| LENT.map(|lending| model.clone().lent(lending)));
+        walk_all(lent.collect());
+    }
+    // A loan's words: who can't read one says so, and who has read all says that, too.
+    let answers: Words = |layout, word| (0..4).any(|rank| layout.answer(rank).offset() == word.offset);
+    for lending in [Lending::All, Lending::EvenReadNot] {
+        let program = Program::new(4, 1, sums(&[1, 2])).lent(lending);
+        for (mutation, faults) in [
+            (Mutation::Lose(answers, None), &["deadlock"][..]),
+            (Mutation::Deafen(answers), &["lost wake-up"]),
+            (Mutation::Forge(TAKEN, u64::MAX), &EARLY),
+        ] {
+            let found = walk(&program, mutation, Limits::default()).unwrap().failure.unwrap();
+            assert!(faults.iter().any(|fault| found.contains(fault)), "{found}");
+        }
+    }
+}
+
 /// Operations by groups: in the second step a rank posts what it has taken in the first; the next operation's blocks are posted ahead.
 /// In one slot, two, and four; and beside `others`.
 fn by_groups(grouped: impl Fn(usize) -> Operation, others: &[Operation]) {
@@ -846,9 +887,9 @@ fn counters_begin_near_every_wrap() {
     }
 }
 
-const LENT: [Lending; 3] = [Lending::All, Lending::OneReadsNot, Lending::OneLendsNot];
+const LENT: [Lending; 4] = [Lending::All, Lending::OneReadsNot, Lending::EvenReadNot, Lending::OneLendsNot];
 
-/// Every collective whose messages can be lent, alone and followed by another one: all lend, one can't read, one does not
+/// Every collective whose messages can be lent, alone and followed by another one: all lend, one or more can't read, one does not
 /// lend. A lender writes its memory as soon as its operation has ended; who still reads it then overlaps, or gets wrong
 /// bytes.
 fn lent(ranks: u32, length: u32, all: &[Operation]) -> Vec<Program> {
@@ -870,6 +911,16 @@ fn what_is_lent_is_read_before_its_owner_writes_it_again() {
     let models = lent(2, 2, &[&pairs[..], &[Operation::queue(0, 2)]].concat());
     let count = models.len() as u64;
     pass(explore, models.into_iter(), count);
+}
+
+/// Of more ranks, and more fragments, twice: there are too many states to explore them all.
+#[test]
+fn walks_through_what_is_lent() {
+    for (ranks, fragments) in [(3, 2), (4, 1), (4, 3), (5, 2)] {
+        let all = exchanges(ranks, fragments).into_iter().chain([Operation::queue(1, fragments)]);
+        let twice = all.map(|operation| Program::new(ranks, 2, vec![operation; 2]));
+        walk_all(twice.flat_map(|model| LENT.map(|lending| model.clone().lent(lending))).collect());
+    }
 }
 
 /// Writers that use one slot of their queues and two in turn, each as it likes: what a slot holds is taken before it is

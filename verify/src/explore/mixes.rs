@@ -146,7 +146,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A way to decide a model: [`explore`](super::explore) or [`order`](super::order).
+/// A way to decide a model: [`explore`](super::explore) or [`order`](super::order); or to search it, [`walk`](super::walk).
 pub type Check = fn(&Program, Mutation, Limits) -> Result<Outcome, Refusal>;
 
 /// Checks models on `threads` threads, in order; each has the same limits.

@@ -11,7 +11,7 @@
 //! | `tape` | the region that replays a poll up to its next access; what members lend each other |
 //! | `process` | a process as an automaton over accesses |
 //! | `world` | the segment, with fingerprint and undo; mutations |
-//! | `search` | depth first over all states, and the checks |
+//! | `search` | depth first over all states, or random walks; and the checks |
 //! | `order` | all interleavings from one, where everything in it is forced |
 //! | `mixes` | families of models, run on several threads within a budget |
 //! | `text`, `drawn` | texts of drawn programs as models, and a search through many of them |
@@ -47,6 +47,6 @@ pub use order::order;
 pub(crate) use payload::forever;
 pub use program::{Lending, Operation, Program, Sharing};
 pub(crate) use program::{fold, ordered};
-pub use search::{Limits, Outcome, explore};
+pub use search::{Limits, Outcome, explore, walk};
 pub use text::{explore_text, order_text};
 pub use world::{Mutation, Words};

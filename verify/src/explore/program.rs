@@ -52,6 +52,8 @@ pub enum Operation {
     LongDoubling,
     /// The same by groups, in place, of a column of so many pieces; among four ranks, of two groups of two.
     Groups(usize),
+    /// The same of sums, between two buffers: where ranks lend, its operands are lent.
+    SumByGroups(usize),
     /// A reduce up a tree, with an operation that does not commute.
     Tree(Rank),
     /// A scan, or an exscan, in place, with an operation that does not commute: of two words by doubling, else of so many pieces.
@@ -182,6 +184,7 @@ impl Operation {
             Self::Doubling => "doubling".into(),
             Self::LongDoubling => "long-doubling".into(),
             Self::Groups(pieces) => format!("groups-{pieces}"),
+            Self::SumByGroups(pieces) => format!("sum-by-groups-{pieces}"),
             Self::Tree(root) => format!("tree:{root}"),
             Self::Scan { algorithm, exclusive, pieces } => {
                 format!("{}scan-{algorithm}-{pieces}", if exclusive { "ex" } else { "" })
@@ -217,7 +220,9 @@ impl Operation {
             Self::Bcast { bytes, .. } => bytes,
             Self::Mail(mail) => mail.memory(),
             Self::Sum | Self::LongDoubling | Self::Groups(_) | Self::Scan { .. } => self.operand(),
-            Self::Fold | Self::Doubling | Self::Tree(_) | Self::Shared { .. } => 2 * self.operand(),
+            Self::Fold | Self::Doubling | Self::SumByGroups(_) | Self::Tree(_) | Self::Shared { .. } => {
+                2 * self.operand()
+            }
             Self::Barrier(_) => 0,
         }
     }
@@ -226,7 +231,7 @@ impl Operation {
     const fn operand(&self) -> usize {
         match *self {
             Self::LongDoubling => LINE_PAYLOAD as usize + 8,
-            Self::Groups(pieces) => GROUPS_PIECE * pieces - 8,
+            Self::Groups(pieces) | Self::SumByGroups(pieces) => GROUPS_PIECE * pieces - 8,
             Self::Scan { algorithm: ScanAlgorithm::Groups, pieces, .. } => QUEUE_FRAGMENT * pieces - 8,
             Self::Shared { pieces, .. } => QUEUE_FRAGMENT * pieces - 8,
             _ => OPERAND,
@@ -346,6 +351,8 @@ pub enum Lending {
     All,
     /// All lend, and rank 1 can't read.
     OneReadsNot,
+    /// All lend, and no even rank can read.
+    EvenReadNot,
     /// All can read, and rank 1 does not lend.
     OneLendsNot,
     /// All lend in every second operation, from the first one on, and no rank can read what rank 2 lends: a rank that has
@@ -361,6 +368,7 @@ impl Lending {
             Self::None => (false, false),
             Self::All => (true, true),
             Self::OneReadsNot => (true, !one),
+            Self::EvenReadNot => (true, rank % 2 == 1),
             Self::OneLendsNot => (!one, true),
             Self::TwoUnreadable => (done.is_multiple_of(2), true),
         };
@@ -373,6 +381,7 @@ impl Lending {
             Self::None => "",
             Self::All => " lent",
             Self::OneReadsNot => " lent-unreadable-by-1",
+            Self::EvenReadNot => " lent-unreadable-by-even",
             Self::OneLendsNot => " lent-but-by-1",
             Self::TwoUnreadable => " lent-at-times-unreadable-of-2",
         }
@@ -494,10 +503,18 @@ impl Program {
                     memory.extend(self.reduced(index, u64::wrapping_add));
                     memory.extend(std::iter::repeat_n(BLANK, operation.operand()));
                 }
-                operation @ (Operation::Fold | Operation::Doubling | Operation::Tree(_) | Operation::Shared { .. }) => {
+                operation @ (Operation::Fold
+                | Operation::Doubling
+                | Operation::SumByGroups(_)
+                | Operation::Tree(_)
+                | Operation::Shared { .. }) => {
                     memory.extend(operand(index, rank, operation.operand()));
                     let blank = std::iter::repeat_n(BLANK, operation.operand()).collect();
-                    let op = if operation == Operation::Fold { fold } else { compose };
+                    let op = match operation {
+                        Operation::Fold => fold,
+                        Operation::SumByGroups(_) => u64::wrapping_add,
+                        _ => compose,
+                    };
                     let receives = match operation {
                         Operation::Tree(root) | Operation::Shared { root, .. } => root == rank,
                         _ => true,
@@ -549,6 +566,10 @@ impl Program {
             Operation::Groups(_) => {
                 let operand = data(0, self.operations[index].operand())?;
                 reduce(AllreduceAlgorithm::Groups, operand, operand, composed()).build(me)?
+            }
+            Operation::SumByGroups(_) => {
+                let bytes = self.operations[index].operand();
+                reduce(AllreduceAlgorithm::Groups, data(0, bytes)?, data(bytes, bytes)?, Op::SUM_U64).build(me)?
             }
             Operation::Scan { algorithm, exclusive, .. } => {
                 let (send, op) = (data(0, self.operations[index].operand())?, composed());

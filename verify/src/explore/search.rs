@@ -1,4 +1,4 @@
-//! The search: every interleaving of one model, depth first, each state once.
+//! The search: every interleaving of one model, depth first, each state once; or random walks through it.
 //!
 //! One transition is one shared access of one process; a copy is two (begin, end). A process whose
 //! poll returned `Wait` may be polled again at any time, whether the awaited event has happened or not.
@@ -8,7 +8,7 @@
 //! a poll without the awaited event changes nothing, one with it goes on (no lost wake-up).
 
 use super::access::{Access, overlap};
-use super::hash::Fingerprints;
+use super::hash::{Fingerprints, spread};
 use super::names::Names;
 use super::process::{Model, Next, Operation, Position, Processes};
 use super::program::{Program, Series};
@@ -70,18 +70,31 @@ pub fn explore(program: &Program, mutation: Mutation, limits: Limits) -> Result<
     search(&Series::new(program)?, mutation, limits)
 }
 
-/// The same for any model.
-pub(crate) fn search<M: Model>(model: &M, mutation: Mutation, limits: Limits) -> Result<Outcome, Refusal> {
-    let mut processes = Processes::new(model);
-    let mut world = World::new(model.segments(), mutation);
-    let ranks = world.ranks();
-    for rank in 0..ranks {
-        world.place(rank, processes.start(rank)?);
-    }
-    Ok(Search { model, processes, world, ranks }.run(limits))
+/// Walks through a program from its start to its end, again and again, each time in another interleaving, until it has counted as
+/// many states as the limits allow: for a model with too many states. The same limits give the same walks.
+///
+/// # Errors
+/// As [`explore`].
+pub fn walk(program: &Program, mutation: Mutation, limits: Limits) -> Result<Outcome, Refusal> {
+    Ok(Search::new(&Series::new(program)?, mutation)?.walk(limits))
 }
 
-impl<M: Model> Search<'_, M> {
+/// The same as [`explore`] for any model.
+pub(crate) fn search<M: Model>(model: &M, mutation: Mutation, limits: Limits) -> Result<Outcome, Refusal> {
+    Ok(Search::new(model, mutation)?.run(limits))
+}
+
+impl<'p, M: Model> Search<'p, M> {
+    fn new(model: &'p M, mutation: Mutation) -> Result<Self, Refusal> {
+        let mut processes = Processes::new(model);
+        let mut world = World::new(model.segments(), mutation);
+        let ranks = world.ranks();
+        for rank in 0..ranks {
+            world.place(rank, processes.start(rank)?);
+        }
+        Ok(Search { model, processes, world, ranks })
+    }
+
     fn run(&mut self, limits: Limits) -> Outcome {
         let (mut outcome, mut seen) = (Outcome { states: 1, ..Outcome::default() }, Fingerprints::default());
         let mut path = vec![Frame { came: None, next: 0, mark: self.world.mark() }];
@@ -123,6 +136,50 @@ impl<M: Model> Search<'_, M> {
             }
         }
         outcome.complete = true;
+        outcome
+    }
+
+    /// Random walks. A rank goes on for some accesses, and some ranks more often than others: so some are far ahead, or late.
+    fn walk(&mut self, limits: Limits) -> Outcome {
+        let (ranks, begin) = (self.ranks, self.world.mark());
+        let (mut outcome, mut draws) = (Outcome::default(), 0);
+        let mut draw = || {
+            draws += 1;
+            spread(draws)
+        };
+        while outcome.states < limits.states && limits.until.is_none_or(|until| Instant::now() < until) {
+            let mut path = Vec::new();
+            let (mut rank, lasts) = (0, 1 + draw() % 32);
+            let late = draw() as Rank % ranks;
+            loop {
+                if draw().is_multiple_of(lasts) {
+                    rank = draw() as Rank % ranks;
+                    // It is drawn a second time before it goes.
+                    if rank == late {
+                        rank = draw() as Rank % ranks;
+                    }
+                }
+                // Who can't go on lets the next one go.
+                let moves = (0..ranks).map(|next| (rank + next) % ranks).find_map(|next| {
+                    let (from, mark) = (self.world.position(next), self.world.mark());
+                    match self.step(next, from) {
+                        Ok(None) => None,
+                        Ok(Some(answer)) => Some((next, from, answer, mark, Ok(()))),
+                        Err(fault) => Some((next, from, 0, mark, Err(fault))),
+                    }
+                });
+                let Some((next, from, answer, mark, step)) = moves else { break };
+                rank = next;
+                outcome.transitions += 1;
+                outcome.states += 1;
+                path.push(Frame { came: Some((rank, from, answer)), next: 0, mark });
+                if let Err(fault) = step.and_then(|()| self.check()) {
+                    outcome.failure = Some(self.report(&path, &fault));
+                    return outcome;
+                }
+            }
+            self.world.back(begin);
+        }
         outcome
     }
 

@@ -58,14 +58,18 @@ struct row {
     const struct cell *cell;
     operation *run;
     bool rotating;
+    bool apart; /* a broadcast's root passes its send buffer */
     struct buffers buffers;
 };
+
+enum { NO_ROOT = -1 };
 
 static int root_of(const struct row *row, size_t i) { return row->rotating ? (int)(i % row->cell->size) : 0; }
 
 static inline void run(const struct row *row, size_t i, int root) {
     const struct buffers *b = &row->buffers;
     struct call call = {send_at(b, i), receive_at(b, i), row->cell->n, root};
+    if (row->apart && root == row->cell->rank) call.receive = call.send;
     check(row->run(&call), row->cell->subject->name);
 }
 
@@ -79,7 +83,7 @@ static void soil(const struct row *row, size_t i, int root) {
 static void prepare(const struct row *row, size_t used, uint64_t seed) {
     for (size_t slot = 0; slot < used && slot <= row->buffers.mask; slot++) {
         fill_send(row->cell, send_at(&row->buffers, slot), seed + slot);
-        fill_receive(row->cell, receive_at(&row->buffers, slot), root_of(row, slot), seed + slot);
+        fill_receive(row->cell, receive_at(&row->buffers, slot), row->apart ? NO_ROOT : root_of(row, slot), seed + slot);
     }
 }
 
@@ -142,7 +146,7 @@ static void gather_times(const struct row *row, size_t words) {
 }
 
 void verify(const struct plan *plan, const struct cell *cell, operation *call) {
-    struct row row = {plan, cell, call, true, buffers_of(plan, cell)};
+    struct row row = {plan, cell, call, true, false, buffers_of(plan, cell)};
     size_t times = rooted(cell) ? (size_t)cell->size : 2;
     for (size_t i = 0; i < times; i++) {
         /* From root i, whatever the slot. */
@@ -159,7 +163,7 @@ enum { TRAIN = 32, EACH = 3, LATE_NS = 300 };
 
 struct sample window(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
     const struct clock clock = plan->clock;
-    struct row row = {plan, cell, call, rotating, buffers_of(plan, cell)};
+    struct row row = {plan, cell, call, rotating, false, buffers_of(plan, cell)};
     prepare(&row, 20, 0);
     double dirtying, ns = estimate(&row, &dirtying);
     /* Between two deadlines: the operation with room for a slow one, the dirtying of buffers, slack. */
@@ -275,18 +279,21 @@ static struct sample back_to_back(struct row row) {
 }
 
 struct sample rate(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
-    return back_to_back((struct row){plan, cell, call, rotating, buffers_of(plan, cell)});
+    return back_to_back((struct row){plan, cell, call, rotating, false, buffers_of(plan, cell)});
 }
 
 /* Every operation in the first slot. */
 static struct row warm(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
-    struct row row = {plan, cell, call, rotating, buffers_of(plan, cell)};
+    struct row row = {plan, cell, call, rotating, false, buffers_of(plan, cell)};
     row.buffers.mask = 0;
     return row;
 }
 
 struct sample imb(const struct plan *plan, const struct cell *cell, operation *call, bool rotating) {
-    return back_to_back(warm(plan, cell, call, rotating));
+    struct row row = warm(plan, cell, call, rotating);
+    /* Each rank is the root in turn, so all receive from another before the result is looked at. */
+    row.apart = cell->subject->kind == BCAST && rotating && cell->size > 1;
+    return back_to_back(row);
 }
 
 /* OSU's numbers of operations: of short messages, and the least of long ones. */

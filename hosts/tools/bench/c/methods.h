@@ -36,7 +36,8 @@ void verify(const struct plan *plan, const struct cell *cell, operation *run);
 struct sample window(const struct plan *plan, const struct cell *cell, operation *run, bool rotating);
 /* Wall time by iterations of the slowest rank, back to back. */
 struct sample rate(const struct plan *plan, const struct cell *cell, operation *run, bool rotating);
-/* As IMB-MPI1 measures, its t_max: `rate` with the same buffers in each operation. */
+/* As IMB-MPI1 -sync off -root_shift on measures, its t_max: `rate` with the same buffers in each operation. The root of a broadcast
+ * passes its send buffer, the others their receive buffers. */
 struct sample imb(const struct plan *plan, const struct cell *cell, operation *run, bool rotating);
 /* As the OSU benchmarks measure: the mean over ranks of each rank's own time in the call, from root 0, in the same buffers each
  * time, with a barrier after each operation (but for the barrier itself). */

@@ -59,7 +59,7 @@ size_t receives(const struct cell *cell, int root) {
     }
 }
 
-size_t sends_most(const struct cell *cell) { return sends(cell, cell->rank); }
+size_t sends_most(const struct cell *cell) { return is(cell, BCAST) ? cell->n : sends(cell, cell->rank); }
 size_t receives_most(const struct cell *cell) {
     return is(cell, PARTS) ? cell->n / cell->size + 1 : receives(cell, cell->rank);
 }
@@ -83,7 +83,7 @@ static bool holds(const struct cell *cell, const uint64_t *of, struct run run, u
 }
 
 void fill_send(const struct cell *cell, uint64_t *send, uint64_t seed) {
-    fill(cell, send, (struct run){0, sends_most(cell), 0, cell->rank + 1}, seed);
+    fill(cell, send, (struct run){0, sends_most(cell), 0, is(cell, BCAST) ? 1 : cell->rank + 1}, seed);
 }
 
 void fill_receive(const struct cell *cell, uint64_t *receive, int root, uint64_t seed) {

@@ -36,11 +36,11 @@ bool rooted(const struct cell *cell);
 /* Elements of the largest send and receive buffer, whichever rank is the root. */
 size_t sends_most(const struct cell *cell);
 size_t receives_most(const struct cell *cell);
-/* Elements that this rank sends and receives. A broadcast's buffer counts as received. */
+/* Elements that this rank sends and receives. A broadcast's buffer counts as received; there is a send buffer for it, too. */
 size_t sends(const struct cell *cell, int root);
 size_t receives(const struct cell *cell, int root);
 
-/* Fills this rank's send buffer. Two seeds differ in every element. */
+/* Fills this rank's send buffer, that of a broadcast with its message. Two seeds differ in every element. */
 void fill_send(const struct cell *cell, uint64_t *send, uint64_t seed);
 /* Fills this rank's receive buffer with junk that must not stay; at the root of a broadcast, with its message. */
 void fill_receive(const struct cell *cell, uint64_t *receive, int root, uint64_t seed);
