@@ -182,6 +182,20 @@ algorithms! {
     }
 }
 
+algorithms! {
+    /// Algorithms of reduce_scatter, with equal blocks or not.
+    ReduceScatterAlgorithm {
+        /// Among more than sixteen ranks with a core each groups, if all blocks together are longer than a line; else exchange.
+        #[default]
+        Auto = "auto",
+        /// [`crate::shm::reduce_scatter::exchange`]: each rank reads its block's operands from all others.
+        Exchange = "exchange",
+        /// [`crate::shm::reduce_scatter::groups`]: first within groups of ranks, then among groups. Exchange where the ranks can't be
+        /// cut into groups, a slot has no room, or the op does not commute.
+        Groups = "groups",
+    }
+}
+
 impl BcastAlgorithm {
     /// The algorithm that runs for a message of `bytes` among `ranks` processes: never [`Self::Auto`]. `crowded`: they share cores.
     #[inline]
@@ -267,6 +281,19 @@ impl AlltoallAlgorithm {
     pub const fn resolve(self, bytes: u64, ranks: u32, crowded: bool) -> Self {
         match self {
             Self::Auto if ranks >= RELAYED && bytes <= PASSED_ON && !crowded => Self::Groups,
+            Self::Auto => Self::Exchange,
+            other => other,
+        }
+    }
+}
+
+impl ReduceScatterAlgorithm {
+    /// The algorithm that runs for blocks of `bytes` together of `ranks` processes: never [`Self::Auto`]. `crowded`: they share cores.
+    #[inline]
+    #[must_use]
+    pub fn resolve(self, bytes: impl FnOnce() -> u64, ranks: u32, crowded: bool) -> Self {
+        match self {
+            Self::Auto if ranks > LISTENED && !crowded && bytes() > LINE_PAYLOAD => Self::Groups,
             Self::Auto => Self::Exchange,
             other => other,
         }

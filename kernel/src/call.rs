@@ -24,7 +24,7 @@ pub mod visit;
 use crate::Rank;
 use crate::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
-    ScanAlgorithm,
+    ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
@@ -156,6 +156,8 @@ pub enum Call<'buf> {
         receive: Data<'buf>,
         /// The op.
         op: Op,
+        /// The algorithm.
+        algorithm: ReduceScatterAlgorithm,
     },
     /// The fold of the `send` of ranks 0 … r goes to rank r's `receive`. In place: `send` and `receive` are the same
     /// data (MPI 4.1, 7.11.1).

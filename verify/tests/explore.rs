@@ -639,6 +639,13 @@ fn allgathers_by_groups() {
     by_groups(|words| exchange(Collective::GroupedAllgather, words), &others);
 }
 
+/// What a rank has folded for its column lies in the fragment that it posted, until the column has read it.
+#[test]
+fn reduce_scatters_by_groups() {
+    let others = [Operation::Groups(1), exchange(Collective::ReduceScatter, 1)];
+    by_groups(|pieces| exchange(Collective::GroupedReduceScatter, pieces), &others);
+}
+
 /// The ranks of the root's column post again what they have copied beside their own block.
 #[test]
 fn gathers_by_groups() {

@@ -5,7 +5,7 @@ use crate::error::{Failure, answer};
 use core::ffi::{CStr, c_char, c_int};
 use unisono_kernel::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
-    ScanAlgorithm,
+    ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use unisono_kernel::table::Choice;
 
@@ -69,6 +69,7 @@ impl Ran {
             | Choice::Alltoall(AlltoallAlgorithm::Groups)
             | Choice::Move(MoveAlgorithm::Groups)
             | Choice::Reduce(ReduceAlgorithm::Groups)
+            | Choice::ReduceScatter(ReduceScatterAlgorithm::Groups)
             | Choice::Scan(ScanAlgorithm::Groups) => Self::Groups,
             Choice::Bcast(_) => Self::Queue,
             Choice::Allreduce(AllreduceAlgorithm::Slices) | Choice::Reduce(ReduceAlgorithm::Slices) => Self::Slices,
@@ -82,6 +83,7 @@ impl Ran {
             Choice::Allreduce(_)
             | Choice::Alltoall(_)
             | Choice::Reduce(_)
+            | Choice::ReduceScatter(_)
             | Choice::Scan(_)
             | Choice::Move(_)
             | Choice::Exchange
@@ -157,6 +159,7 @@ mod tests {
         named(Collective::Bcast, &["posted", "groups", "queue", "cico-flat"]);
         named(Collective::Allreduce, &["posted", "doubling", "exchange", "slices", "groups"]);
         named(Collective::Reduce, &["tree", "exchange", "slices", "groups"]);
+        named(Collective::ReduceScatter, &["exchange", "groups"]);
         named(Collective::Scatter, &["exchange", "cico"]);
         named(Collective::Gather, &["exchange", "cico", "groups"]);
         named(Collective::Allgather, &["exchange", "cico", "groups"]);

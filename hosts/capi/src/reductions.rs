@@ -10,7 +10,7 @@ use crate::arguments::{data, equal, is_in_place, list, reserve, vary};
 use crate::forms::{Lists, Numbers, forms};
 use crate::operation::{COp, operation};
 use core::ffi::{c_int, c_void};
-use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm, ScanAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm, ReduceScatterAlgorithm, ScanAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Member;
 use unisono_kernel::data::datatype::Data;
@@ -134,7 +134,7 @@ unsafe fn reduce_scatter<'a>(
     let send = unsafe { vary(from, counts, displacements, op.element()) }?;
     // SAFETY: the caller's promise.
     let receive = unsafe { data(receive, send.bytes(me.rank())) }?;
-    Ok(Call::ReduceScatter { send, receive, op })
+    Ok(Call::ReduceScatter { send, receive, op, algorithm: ReduceScatterAlgorithm::Auto })
 }
 
 #[inline(always)]
@@ -154,7 +154,7 @@ unsafe fn reduce_scatter_block<'a>(
     let send = unsafe { equal(from, me.size(), count, op.element()) }?;
     // SAFETY: the caller's promise.
     let receive = unsafe { data(receive, bytes(count, op)?) }?;
-    Ok(Call::ReduceScatter { send, receive, op })
+    Ok(Call::ReduceScatter { send, receive, op, algorithm: ReduceScatterAlgorithm::Auto })
 }
 
 /// Bytes of `count` elements.

@@ -90,6 +90,8 @@ any! {
     SlicedReduce(Exchange<reduce::slices::Slices<'a>>),
     /// Reduce, allreduce, scan and exscan by exchange.
     Reduce(Exchange<reduce::exchange::Reduce<'a>>),
+    /// Reduce_scatter by groups.
+    GroupedReduceScatter(Exchange<reduce_scatter::groups::Grouped<'a>>),
     /// Reduce_scatter by exchange.
     ReduceScatter(Exchange<reduce_scatter::exchange::ReduceScatter<'a>>),
     /// Gather and allgather by exchange.

@@ -10,7 +10,7 @@ use super::visit::Visit;
 use crate::Rank;
 use crate::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
-    ScanAlgorithm,
+    ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use crate::comm::{Comm, Communicator, Member};
 use crate::data::blocks::Blocks;
@@ -186,7 +186,7 @@ where
     /// As [`Self::run`].
     #[inline(always)]
     pub fn reduce_scatter(&mut self, send: Blocks<'_>, receive: Data<'_>, op: Op) -> Result<(), Error> {
-        self.run_inlined(&Call::ReduceScatter { send, receive, op }).map(drop)
+        self.run_inlined(&Call::ReduceScatter { send, receive, op, algorithm: ReduceScatterAlgorithm::Auto }).map(drop)
     }
 
     /// [`Call::Scan`].

@@ -8,7 +8,7 @@ use super::any::Any;
 use crate::Rank;
 use crate::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm,
-    ReduceAlgorithm, ScanAlgorithm,
+    ReduceAlgorithm, ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use crate::collective::Collective;
 use crate::comm::Member;
@@ -16,6 +16,7 @@ use crate::data::blocks::{Blocks, longest};
 use crate::data::datatype::Data;
 use crate::error::Refusal;
 use crate::machine::Operation;
+use crate::op::Op;
 use crate::shm::allreduce::groups::Grouped;
 use crate::shm::allreduce::long_doubling;
 use crate::shm::allreduce::slices::Slices;
@@ -30,7 +31,7 @@ use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce::tree::Tree;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
 use crate::shm::scatter::pairwise::{scatter, scatterv};
-use crate::shm::{allgather, allreduce, alltoall, bcast, gather, reduce, scan};
+use crate::shm::{allgather, allreduce, alltoall, bcast, gather, reduce, reduce_scatter, scan};
 use crate::table::Choice;
 
 /// What to do with a call's machine, of whichever type.
@@ -76,6 +77,19 @@ fn grouped_gather<'buf, V: Visit<'buf>>(
     }
     let operation = gather::groups::Grouped::new(me, send, receive, root);
     visitor.visit(Choice::Move(MoveAlgorithm::Groups), operation)
+}
+
+/// The machine of a reduce_scatter by groups.
+#[cold]
+#[inline(never)]
+fn grouped_reduce_scatter<'buf, V: Visit<'buf>>(
+    visitor: V,
+    send: Blocks<'buf>,
+    receive: Data<'buf>,
+    op: Op,
+) -> V::Output {
+    let operation = reduce_scatter::groups::Grouped::new(visitor.member(), send, receive, op);
+    visitor.visit(Choice::ReduceScatter(ReduceScatterAlgorithm::Groups), operation)
 }
 
 impl<'buf> Call<'buf> {
@@ -209,8 +223,17 @@ impl<'buf> Call<'buf> {
                     it => by!(Choice::Reduce(it), Reduce::to_root(me, send, receive, op, root)),
                 }
             }
-            Self::ReduceScatter { send, receive, op } => {
-                by!(Choice::Exchange, ReduceScatter::new(me, send, receive, op))
+            Self::ReduceScatter { send, receive, op, algorithm } => {
+                let bytes = || (0..send.ranks()).map(|rank| send.bytes(rank)).sum();
+                match choose.reduce_scatter_by(algorithm, bytes, op.commutative()) {
+                    ReduceScatterAlgorithm::Groups if reduce_scatter::groups::Grouped::applies(me, &op) => {
+                        grouped_reduce_scatter(visitor, send, receive, op)
+                    }
+                    _ => by!(
+                        Choice::ReduceScatter(ReduceScatterAlgorithm::Exchange),
+                        ReduceScatter::new(me, send, receive, op)
+                    ),
+                }
             }
             Self::Scan { send, receive, op, algorithm } => {
                 match choose.scan_by(algorithm, false, send.len(), op.commutative()) {

@@ -5,7 +5,7 @@ use super::{Choice, Collective, Rule, Span};
 use crate::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, COLLECTED, DOUBLED, FEW, GROUPED,
     HANDED_ON, LINE_REDUCED, LISTENED, MoveAlgorithm, PAIR, PASSED_ON, PREFIXED, RELAYED, ROOT_FOLDS, ReduceAlgorithm,
-    SPREAD, ScanAlgorithm, WHOLE,
+    ReduceScatterAlgorithm, SPREAD, ScanAlgorithm, WHOLE,
 };
 use crate::msg::{
     Algorithm, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter,
@@ -82,6 +82,8 @@ const PASSED: Choice = Choice::Alltoall(AlltoallAlgorithm::Groups);
 const SCAN_DOUBLING: Choice = Choice::Scan(ScanAlgorithm::Doubling);
 const EACH_BELOW: Choice = Choice::Scan(ScanAlgorithm::Exchange);
 const PREFIXES: Choice = Choice::Scan(ScanAlgorithm::Groups);
+const EACH_BLOCK: Choice = Choice::ReduceScatter(ReduceScatterAlgorithm::Exchange);
+const BLOCKS: Choice = Choice::ReduceScatter(ReduceScatterAlgorithm::Groups);
 const MOVE: Choice = Choice::Move(MoveAlgorithm::Exchange);
 const ROWS: Choice = Choice::Move(MoveAlgorithm::Groups);
 
@@ -169,7 +171,10 @@ pub const BUILT_IN: &[Rule] = &[
         crowded: Some(true),
         ..ranks(bytes(shm(C::Reduce, FOLDED), LINE_REDUCED + 1, u64::MAX), PAIR + 1, u32::MAX)
     },
-    shm(C::ReduceScatter, Choice::Exchange),
+    ranks(shm(C::ReduceScatter, EACH_BLOCK), 1, LISTENED),
+    Rule { crowded: Some(true), ..ranks(shm(C::ReduceScatter, EACH_BLOCK), LISTENED + 1, u32::MAX) },
+    uncrowded(C::ReduceScatter, EACH_BLOCK, (0, LINE_SENT), (LISTENED + 1, u32::MAX)),
+    uncrowded(C::ReduceScatter, BLOCKS, (LINE_SENT + 1, u64::MAX), (LISTENED + 1, u32::MAX)),
     ranks(shm(C::Scan, EACH_BELOW), 1, GROUPED - 1),
     Rule { crowded: Some(true), ..ranks(shm(C::Scan, EACH_BELOW), GROUPED, u32::MAX) },
     uncrowded(C::Scan, EACH_BELOW, (0, PREFIXED), (GROUPED, LISTENED)),

@@ -3,7 +3,7 @@
 use super::{Ask, BUILT_IN, Choice, Collective, Over, Rule, Site, select};
 use crate::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
-    ScanAlgorithm,
+    ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use core::fmt;
 use heapless::Vec;
@@ -39,6 +39,8 @@ pub struct Choices {
     /// Of scan and of exscan.
     scans: [[Steps<ScanAlgorithm>; 2]; 2],
     alltoall: Steps<AlltoallAlgorithm>,
+    /// As of allreduce.
+    reduce_scatter: [Steps<ReduceScatterAlgorithm>; 2],
     /// For the collectives of [`MOVES`], in that order.
     moves: [Steps<MoveAlgorithm>; MOVES.len()],
 }
@@ -78,6 +80,7 @@ impl Choices {
         let scan = |plan| if let Choice::Scan(algorithm) = plan { Some(algorithm) } else { None };
         let scans = |one| Ok([steps(table, of(one, false), scan)?, steps(table, of(one, true), scan)?]);
         let alltoall = |plan| if let Choice::Alltoall(algorithm) = plan { Some(algorithm) } else { None };
+        let parts = |plan| if let Choice::ReduceScatter(algorithm) = plan { Some(algorithm) } else { None };
         let moved = |plan| if let Choice::Move(algorithm) = plan { Some(algorithm) } else { None };
         let moves = |at: usize| MOVES.get(at).map_or(Ok(Steps(Vec::new())), |one| steps(table, of(*one, true), moved));
         Ok(Self {
@@ -92,6 +95,10 @@ impl Choices {
                 steps(table, of(Collective::Reduce, true), reduce)?,
             ],
             alltoall: steps(table, of(Collective::Alltoall, true), alltoall)?,
+            reduce_scatter: [
+                steps(table, of(Collective::ReduceScatter, false), parts)?,
+                steps(table, of(Collective::ReduceScatter, true), parts)?,
+            ],
             scans: [scans(Collective::Scan)?, scans(Collective::Exscan)?],
             moves: [moves(0)?, moves(1)?, moves(2)?, moves(3)?, moves(4)?],
         })
@@ -198,6 +205,24 @@ impl Chooser {
             _ => algorithm,
         }
         .resolve(bytes, self.ranks, self.crowded)
+    }
+
+    /// The algorithm of a reduce_scatter. `bytes`, of all blocks together, is called only if the choice depends on it.
+    #[inline(always)]
+    #[must_use]
+    pub fn reduce_scatter_by(
+        self,
+        algorithm: ReduceScatterAlgorithm,
+        bytes: impl FnOnce() -> u64,
+        commutative: bool,
+    ) -> ReduceScatterAlgorithm {
+        match (algorithm, self.choices) {
+            (ReduceScatterAlgorithm::Auto, Some(choices)) => {
+                let [ordered, any] = &choices.reduce_scatter;
+                if commutative { any } else { ordered }.at(bytes()).unwrap_or(ReduceScatterAlgorithm::Exchange)
+            }
+            _ => algorithm.resolve(bytes, self.ranks, self.crowded),
+        }
     }
 
     /// The algorithm of a scan or an exscan.

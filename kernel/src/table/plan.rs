@@ -2,7 +2,7 @@
 
 use crate::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, LINE_REDUCED, MoveAlgorithm,
-    ReduceAlgorithm, ScanAlgorithm,
+    ReduceAlgorithm, ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use crate::collective::Collective;
 use crate::msg::{Algorithm, Label, Needs, allreduce, alltoall, gather, levels, reduce_scatter, scatter};
@@ -85,6 +85,8 @@ pub enum Choice {
     Alltoall(AlltoallAlgorithm),
     /// A reduce through a segment.
     Reduce(ReduceAlgorithm),
+    /// A reduce_scatter through a segment.
+    ReduceScatter(ReduceScatterAlgorithm),
     /// A scan or an exscan through a segment.
     Scan(ScanAlgorithm),
     /// The one machine for all other collectives through a segment.
@@ -115,6 +117,7 @@ impl Choice {
             Collective::Allreduce => Self::Allreduce(AllreduceAlgorithm::from_name(name)?),
             Collective::Alltoall => Self::Alltoall(AlltoallAlgorithm::from_name(name)?),
             Collective::Reduce => Self::Reduce(ReduceAlgorithm::from_name(name)?),
+            Collective::ReduceScatter => Self::ReduceScatter(ReduceScatterAlgorithm::from_name(name)?),
             Collective::Scan | Collective::Exscan => Self::Scan(ScanAlgorithm::from_name(name)?),
             Collective::Gather | Collective::Allgather => Self::Move(MoveAlgorithm::from_name(name)?),
             Collective::Gatherv | Collective::Scatter | Collective::Scatterv => {
@@ -226,6 +229,7 @@ impl fmt::Display for Choice {
             Self::Allreduce(algorithm) => algorithm.fmt(f),
             Self::Alltoall(algorithm) => algorithm.fmt(f),
             Self::Reduce(algorithm) => algorithm.fmt(f),
+            Self::ReduceScatter(algorithm) => algorithm.fmt(f),
             Self::Scan(algorithm) => algorithm.fmt(f),
             Self::Exchange => f.write_str("exchange"),
             Self::Levels(algorithm) => algorithm.fmt(f),

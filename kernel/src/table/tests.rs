@@ -1,7 +1,7 @@
 use super::*;
 use crate::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
-    ScanAlgorithm,
+    ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use crate::comm::Member;
 use crate::msg::{self, Named};
@@ -91,6 +91,9 @@ fn the_closed_form_is_the_built_in_table() {
             Collective::Bcast => Choice::Bcast(BcastAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Allreduce => Choice::Allreduce(AllreduceAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Alltoall => Choice::Alltoall(AlltoallAlgorithm::Auto.resolve(bytes, ranks, crowded)),
+            Collective::ReduceScatter => {
+                Choice::ReduceScatter(ReduceScatterAlgorithm::Auto.resolve(|| bytes, ranks, crowded))
+            }
             Collective::Reduce => Choice::Reduce(ReduceAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Scan | Collective::Exscan => Choice::Scan(ScanAlgorithm::Auto.resolve(bytes, ranks, crowded)),
             Collective::Gather

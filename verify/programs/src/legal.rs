@@ -14,7 +14,7 @@ use crate::program::{COMMUNICATORS, Call, MOST, Name, Op, Program, Shape, Side, 
 use crate::text::RANKS;
 use unisono_kernel::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
-    ScanAlgorithm,
+    ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use unisono_kernel::call::scope::ACTIVE;
 
@@ -227,6 +227,7 @@ impl Program {
                 other => other.is_some(),
             },
             Alltoall => AlltoallAlgorithm::from_name(name).is_some(),
+            ReduceScatter | ReduceScatterBlock => ReduceScatterAlgorithm::from_name(name).is_some(),
             Scan | Exscan => match ScanAlgorithm::from_name(name) {
                 Some(ScanAlgorithm::Doubling) => bytes <= unisono_kernel::shm::scan::doubling::MOST,
                 other => other.is_some(),

@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use std::cell::Cell;
 use unisono_kernel::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
-    ScanAlgorithm,
+    ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::{Block, Blocks as Kernels};
@@ -407,6 +407,7 @@ impl<'m> View<'m> {
                 send: all(if send.is_some() { send } else { receive }, &self.send)?.map_or_else(no_blocks, Ok)?,
                 receive: one(receive)?.unwrap_or_else(nothing),
                 op,
+                algorithm: ReduceScatterAlgorithm::from_name(algorithm).unwrap_or_default(),
             },
             Scan | Exscan => {
                 let (send, receive) = fold(true)?;

@@ -16,7 +16,7 @@ use unisono_kernel::shm::alltoall::groups::Grouped;
 use unisono_kernel::shm::alltoall::pairwise::{alltoall, alltoallv};
 use unisono_kernel::shm::gather::{self, exchange::Gather};
 use unisono_kernel::shm::reduce::exchange::Reduce;
-use unisono_kernel::shm::reduce_scatter::exchange::ReduceScatter;
+use unisono_kernel::shm::reduce_scatter::{self, exchange::ReduceScatter};
 use unisono_kernel::shm::scan::exchange::scan;
 use unisono_kernel::shm::scatter::pairwise::{scatter, scatterv};
 
@@ -53,6 +53,8 @@ pub enum Collective {
     Slices,
     /// A fold of a block each.
     ReduceScatter,
+    /// The same by groups, as of an alltoall; of sums.
+    GroupedReduceScatter,
     /// A fold of the lower ranks' and the process's own operand.
     Scan,
 }
@@ -112,6 +114,8 @@ impl Exchange {
             (Scatter | Alltoall, n) => ((n - 2) * (slot / 8) + piece(others) + 1).max(LINE / others + 1),
             (Gatherv, n) => ((n - 1) * (slot / 8) + 1).max(LINE + 1),
             (ReduceScatter, n) => (n * piece(all)).max(LINE / all + 1),
+            // The last piece is shorter, where pieces have more than a word.
+            (Collective::GroupedReduceScatter, n) => n * (slot / 8 / all) - usize::from(slot / 8 / all > 1),
             (_, n) => (n - 1) * (slot / 8) + LINE + 1,
         }
     }
@@ -155,6 +159,7 @@ impl Exchange {
         let (n, p, me) = (self.words(ranks, slot), ranks as usize, rank as usize);
         let mut send: Vec<Option<u64>> = (0..n * p).map(|k| Some(word(rank, k))).collect();
         let mut receive = vec![None; n * p];
+        let fold = if self.collective == Collective::GroupedReduceScatter { u64::wrapping_add } else { fold };
         let folded = |k, highest: Rank| (0..highest).rev().fold(word(highest, k), |sum, rank| fold(word(rank, k), sum));
         let len = |rank: usize| self.own(ranks, slot, rank as Rank);
         let last = ranks - 1;
@@ -184,7 +189,9 @@ impl Exchange {
             Collective::Allreduce | Collective::Slices => {
                 (0..n).for_each(|k| receive[k] = Some(folded(k, last)));
             }
-            Collective::ReduceScatter => (0..n).for_each(|k| receive[k] = Some(folded(me * n + k, last))),
+            Collective::ReduceScatter | Collective::GroupedReduceScatter => {
+                (0..n).for_each(|k| receive[k] = Some(folded(me * n + k, last)))
+            }
             Collective::Scan => (0..n).for_each(|k| receive[k] = Some(folded(k, rank))),
             Collective::Gatherv | Collective::GroupedGather | Collective::Reduce => {}
         }
@@ -252,6 +259,9 @@ impl Exchange {
             Collective::Allreduce => Reduce::to_all(me, receive, receive, op)?.into(),
             Collective::Slices => Slices::new(me, send, receive, op)?.into(),
             Collective::ReduceScatter => ReduceScatter::new(me, blocks(memory)?, receive, op)?.into(),
+            Collective::GroupedReduceScatter => {
+                reduce_scatter::groups::Grouped::new(me, blocks(memory)?, receive, Op::SUM_U64)?.into()
+            }
             Collective::Scan => scan(me, send, receive, op)?.into(),
         })
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use unisono_kernel::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
-    ScanAlgorithm,
+    ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::Blocks;
@@ -27,7 +27,7 @@ pub(crate) enum Family {
     Alltoallv,
     Reduce(ReduceAlgorithm),
     Allreduce(AllreduceAlgorithm),
-    ReduceScatter,
+    ReduceScatter(ReduceScatterAlgorithm),
     Scan(ScanAlgorithm),
     Exscan(ScanAlgorithm),
 }
@@ -36,7 +36,7 @@ use Family::*;
 use MoveAlgorithm::{Cico, Exchange};
 
 impl Family {
-    pub(crate) const ALL: [Self; 36] = [
+    pub(crate) const ALL: [Self; 37] = [
         Barrier(BarrierAlgorithm::Posted),
         Barrier(BarrierAlgorithm::Dissemination),
         Barrier(BarrierAlgorithm::Doubling),
@@ -68,7 +68,8 @@ impl Family {
         Reduce(ReduceAlgorithm::Groups),
         Allreduce(AllreduceAlgorithm::Auto),
         Allreduce(AllreduceAlgorithm::Slices),
-        ReduceScatter,
+        ReduceScatter(ReduceScatterAlgorithm::Exchange),
+        ReduceScatter(ReduceScatterAlgorithm::Groups),
         Scan(ScanAlgorithm::Exchange),
         Scan(ScanAlgorithm::Groups),
         Exscan(ScanAlgorithm::Exchange),
@@ -78,7 +79,7 @@ impl Family {
     /// Does a rank send, does it receive, a block for each rank?
     const fn many(self) -> (bool, bool) {
         match self {
-            Scatter(_) | Scatterv(_) | ReduceScatter => (true, false),
+            Scatter(_) | Scatterv(_) | ReduceScatter(_) => (true, false),
             Gather(_) | Gatherv(_) | Allgather(_) | Allgatherv(_) => (false, true),
             Alltoall(_) | Alltoallv => (true, true),
             _ => (false, false),
@@ -177,7 +178,7 @@ impl Memory {
             Alltoall(_) | Alltoallv => from_each(at, me),
             Scatter(_) | Scatterv(_) => word(round, root, me, at),
             Reduce(_) | Allreduce(_) => sum(size, 0, at),
-            ReduceScatter => sum(size, me, at),
+            ReduceScatter(_) => sum(size, me, at),
             Scan(_) => sum(me + 1, 0, at),
             Exscan(_) => sum(me, 0, at),
         })
@@ -229,7 +230,9 @@ impl Memory {
             Alltoallv => Call::Alltoallv { send: Some(self.blocks(&self.send)), receive: self.blocks(&self.receive) },
             Reduce(algorithm) => Call::Reduce { send: from, receive: at_root.then_some(to), op, root, algorithm },
             Allreduce(algorithm) => Call::Allreduce { send: from, receive: to, op, algorithm },
-            ReduceScatter => Call::ReduceScatter { send: self.blocks(&self.send), receive: to, op },
+            ReduceScatter(algorithm) => {
+                Call::ReduceScatter { send: self.blocks(&self.send), receive: to, op, algorithm }
+            }
             Scan(algorithm) => Call::Scan { send: from, receive: to, op, algorithm },
             Exscan(algorithm) => Call::Exscan { send: from, receive: to, op, algorithm },
         }

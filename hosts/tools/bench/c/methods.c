@@ -68,8 +68,8 @@ static int root_of(const struct row *row, size_t i) { return row->rotating ? (in
 
 static inline void run(const struct row *row, size_t i, int root) {
     const struct buffers *b = &row->buffers;
-    struct call call = {send_at(b, i), receive_at(b, i), row->cell->n, root};
-    if (row->apart && root == row->cell->rank) call.receive = call.send;
+    uint64_t *send = send_at(b, i), *receive = row->apart && root == row->cell->rank ? send : receive_at(b, i);
+    struct call call = {send, receive, row->cell->n, root};
     check(row->run(&call), row->cell->subject->name);
 }
 

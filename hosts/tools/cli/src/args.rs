@@ -190,7 +190,8 @@ pub(crate) struct Bench {
     /// allreduce: auto, posted, doubling, exchange, slices, groups; for 8 bytes also hand-written, a loop that gives the same
     /// guarantees without the kernel's machines, and sketch, a loop that gives none. reduce: auto, tree,
     /// exchange, slices, groups. gather, allgather(v): auto, exchange, cico, groups. gatherv, scatter(v): auto, exchange, cico.
-    /// scan, exscan: auto, doubling, exchange, groups. alltoall: auto, exchange, groups. Others: auto, exchange
+    /// scan, exscan: auto, doubling, exchange, groups. alltoall, reduce_scatter(_block): auto, exchange,
+    /// groups. Others: auto, exchange
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) algorithm: String,
     /// Form of the calls. A persistent operation is initialised once per root, on one buffer, as with --warm

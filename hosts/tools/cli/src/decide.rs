@@ -3,7 +3,9 @@
 use crate::args::Collective;
 use crate::error::Failure;
 use clap::ValueEnum;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, AlltoallAlgorithm, MoveAlgorithm, ReduceAlgorithm};
+use unisono_kernel::algorithm::{
+    AllreduceAlgorithm, AlltoallAlgorithm, MoveAlgorithm, ReduceAlgorithm, ReduceScatterAlgorithm,
+};
 use unisono_kernel::region::Params;
 use unisono_kernel::shm::allreduce::groups::Grouped;
 use unisono_kernel::shm::{allgather, alltoall};
@@ -86,9 +88,9 @@ pub(crate) fn applies(over: Over, collective: Collective, name: &str, bytes: u64
     let Some(ask) = ask(over, collective, bytes, ranks, false) else { return false };
     Choice::from_name(over, ask.collective, name).is_some_and(|plan| {
         let takes_place = match plan {
-            Choice::Allreduce(AllreduceAlgorithm::Groups) | Choice::Reduce(ReduceAlgorithm::Groups) => {
-                !Grouped::divides(ranks)
-            }
+            Choice::Allreduce(AllreduceAlgorithm::Groups)
+            | Choice::Reduce(ReduceAlgorithm::Groups)
+            | Choice::ReduceScatter(ReduceScatterAlgorithm::Groups) => !Grouped::divides(ranks),
             Choice::Alltoall(AlltoallAlgorithm::Groups) => {
                 !alltoall::groups::Grouped::fits(ranks, Params::new(ranks).queue_fragment, bytes)
             }
@@ -124,9 +126,8 @@ pub(crate) fn names(collective: Collective) -> &'static [&'static str] {
         Collective::Gatherv | Collective::Scatter | Collective::Scatterv => &["exchange", "cico"],
         Collective::Gather | Collective::Allgather | Collective::Allgatherv => &["exchange", "cico", "groups"],
         Collective::Alltoall => &["exchange", "groups"],
-        Collective::Alltoallv | Collective::Alltoallw | Collective::ReduceScatter | Collective::ReduceScatterBlock => {
-            &["exchange"]
-        }
+        Collective::ReduceScatter | Collective::ReduceScatterBlock => &["exchange", "groups"],
+        Collective::Alltoallv | Collective::Alltoallw => &["exchange"],
         Collective::Overlap | Collective::Comm => &[],
     }
 }

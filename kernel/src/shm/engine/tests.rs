@@ -34,7 +34,7 @@ use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
 use crate::shm::gather::exchange::Gather;
 use crate::shm::reduce;
 use crate::shm::reduce::exchange::Reduce;
-use crate::shm::reduce_scatter::exchange::ReduceScatter;
+use crate::shm::reduce_scatter::{self, exchange::ReduceScatter};
 use crate::shm::scan::exchange::{exscan, scan};
 use crate::shm::scatter::pairwise::{scatter, scatterv};
 use core::ffi::c_void;
@@ -334,6 +334,11 @@ fn all_collectives(params: Params, random: &mut Random) {
         check("reduce_scatter", layout, |me| {
             ReduceScatter::new(me, blocks(parts.clone()), data(parts[me.rank() as usize]), op)
         });
+        if reduce_scatter::groups::Grouped::applies(&Member::new(layout, 0).unwrap(), &op) {
+            check("reduce_scatter by groups", layout, |me| {
+                reduce_scatter::groups::Grouped::new(me, blocks(parts.clone()), data(parts[me.rank() as usize]), op)
+            });
+        }
     }
 }
 
@@ -377,6 +382,7 @@ fn lengths_that_all_know_are_compared() {
         compared(reduce::slices::Slices::new(&me, data(bytes), Some(data(bytes)), op, 0), bytes);
         compared(reduce::groups::Grouped::new(&four, data(bytes), Some(data(bytes)), op, 0), bytes);
         compared(Grouped::new(&four, data(bytes), data(bytes), op), bytes);
+        compared(reduce_scatter::groups::Grouped::new(&four, blocks(std::vec![bytes; 4]), data(bytes), op), bytes);
         compared(alltoall(&me, Some(blocks(std::vec![bytes; 3])), blocks(std::vec![bytes; 3])), bytes);
     }
 }

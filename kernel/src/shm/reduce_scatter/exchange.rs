@@ -27,6 +27,16 @@ use crate::shm::engine::fold::{Operand, Shares, fold_shared};
 use crate::shm::engine::loans::Origin;
 use crate::shm::engine::pieces::{Pair, Span, take};
 
+/// Checks the arguments of a reduce_scatter.
+#[inline(always)]
+pub(super) fn check(me: &Member, send: &Blocks<'_>, receive: &Data<'_>, op: &Op) -> Result<(), Refusal> {
+    Refusal::check(Argument::Ranks, send.ranks().into(), Bound::Equals(me.size().into()))?;
+    for rank in 0..me.size() {
+        op.count(send.bytes(rank))?;
+    }
+    Operand::check(&send.block(me.rank()), Some(receive), op)
+}
+
 /// One process's part of a reduce_scatter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReduceScatter<'a> {
@@ -48,11 +58,7 @@ impl<'a> ReduceScatter<'a> {
     /// length that is not a whole number of elements.
     #[inline(always)]
     pub fn new(me: &Member, send: Blocks<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
-        Refusal::check(Argument::Ranks, send.ranks().into(), Bound::Equals(me.size().into()))?;
-        for rank in 0..me.size() {
-            op.count(send.bytes(rank))?;
-        }
-        Operand::check(&send.block(me.rank()), Some(&receive), &op)?;
+        check(me, &send, &receive, &op)?;
         let (medium, shares) = Shares::new(me, send.most(), &op, true)?;
         let steps = shares.fragments(send.most());
         let span = Span { advance: steps, bytes: shares.pieces.bytes(me) };

@@ -131,7 +131,7 @@ impl Draw {
             Bcast => &["auto", "posted", "groups", "queue", "cico-flat", "cico-chain", "cico-binomial", "cico-kary-3"],
             Gatherv | Scatter | Scatterv => &["auto", "exchange", "cico"],
             Gather | Allgather | Allgatherv => &["auto", "exchange", "cico", "groups", "groups"],
-            Alltoall => &["auto", "exchange", "groups", "groups"],
+            Alltoall | ReduceScatter | ReduceScatterBlock => &["auto", "exchange", "groups", "groups"],
             Scan | Exscan => &["auto", "doubling", "groups", "groups"],
             Reduce => &["auto", "tree", "slices", "slices", "groups", "groups"],
             Allreduce => &["auto", "auto", "posted", "doubling", "slices", "groups", "groups"],

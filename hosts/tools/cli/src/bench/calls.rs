@@ -71,15 +71,17 @@ impl Sides {
                 let receive = at_root.then_some(Data::bytes_mut(receive));
                 comm.run_inlined(&Call::Reduce { send: Data::bytes_mut(send), receive, op: OP, root, algorithm })
             }
-            Self::ReduceScatter => comm.run_inlined(&Call::ReduceScatter {
+            Self::ReduceScatter(algorithm) => comm.run_inlined(&Call::ReduceScatter {
                 send: shape.by_rank(send)?,
                 receive: Data::bytes_mut(receive),
                 op: OP,
+                algorithm,
             }),
-            Self::ReduceScatterBlock => comm.run_inlined(&Call::ReduceScatter {
+            Self::ReduceScatterBlock(algorithm) => comm.run_inlined(&Call::ReduceScatter {
                 send: shape.by_one(send)?,
                 receive: Data::bytes_mut(receive),
                 op: OP,
+                algorithm,
             }),
             Self::Scan(algorithm) => comm.run_inlined(&Call::Scan {
                 send: Data::bytes_mut(send),
@@ -143,11 +145,11 @@ impl Sides {
                 let receive = at_root.then_some(Data::bytes_mut(receive));
                 Call::Reduce { send: Data::bytes_mut(send), receive, op: OP, root, algorithm }
             }
-            Self::ReduceScatter => {
-                Call::ReduceScatter { send: shape.by_rank(send)?, receive: Data::bytes_mut(receive), op: OP }
+            Self::ReduceScatter(algorithm) => {
+                Call::ReduceScatter { send: shape.by_rank(send)?, receive: Data::bytes_mut(receive), op: OP, algorithm }
             }
-            Self::ReduceScatterBlock => {
-                Call::ReduceScatter { send: shape.by_one(send)?, receive: Data::bytes_mut(receive), op: OP }
+            Self::ReduceScatterBlock(algorithm) => {
+                Call::ReduceScatter { send: shape.by_one(send)?, receive: Data::bytes_mut(receive), op: OP, algorithm }
             }
             Self::Scan(algorithm) => {
                 Call::Scan { send: Data::bytes_mut(send), receive: Data::bytes_mut(receive), op: OP, algorithm }

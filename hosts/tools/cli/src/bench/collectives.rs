@@ -9,7 +9,7 @@ use super::buffers::{fill, holds};
 use super::shape::Shape;
 use crate::args::{Blocks, Collective};
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::{AlltoallAlgorithm, ReduceAlgorithm, ScanAlgorithm};
+use unisono_kernel::algorithm::{AlltoallAlgorithm, ReduceAlgorithm, ReduceScatterAlgorithm, ScanAlgorithm};
 
 /// A collective with a send and a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub(crate) enum Sides {
     Alltoallv,
     Alltoallw,
     Reduce(ReduceAlgorithm),
-    ReduceScatter,
-    ReduceScatterBlock,
+    ReduceScatter(ReduceScatterAlgorithm),
+    ReduceScatterBlock(ReduceScatterAlgorithm),
     Scan(ScanAlgorithm),
     Exscan(ScanAlgorithm),
 }
@@ -54,8 +54,8 @@ impl Sides {
             Collective::Alltoallv => Self::Alltoallv,
             Collective::Alltoallw => Self::Alltoallw,
             Collective::Reduce => Self::Reduce(ReduceAlgorithm::Auto),
-            Collective::ReduceScatter => Self::ReduceScatter,
-            Collective::ReduceScatterBlock => Self::ReduceScatterBlock,
+            Collective::ReduceScatter => Self::ReduceScatter(ReduceScatterAlgorithm::Auto),
+            Collective::ReduceScatterBlock => Self::ReduceScatterBlock(ReduceScatterAlgorithm::Auto),
             Collective::Scan => Self::Scan(ScanAlgorithm::Auto),
             Collective::Exscan => Self::Exscan(ScanAlgorithm::Auto),
         })
@@ -73,8 +73,8 @@ impl Sides {
             Self::Alltoallv => "alltoallv",
             Self::Alltoallw => "alltoallw",
             Self::Reduce(_) => "reduce",
-            Self::ReduceScatter => "reduce_scatter",
-            Self::ReduceScatterBlock => "reduce_scatter_block",
+            Self::ReduceScatter(_) => "reduce_scatter",
+            Self::ReduceScatterBlock(_) => "reduce_scatter_block",
             Self::Scan(_) => "scan",
             Self::Exscan(_) => "exscan",
         }
@@ -89,14 +89,14 @@ impl Sides {
     pub(crate) const fn moves(self) -> bool {
         !matches!(
             self,
-            Self::Reduce(_) | Self::ReduceScatter | Self::ReduceScatterBlock | Self::Scan(_) | Self::Exscan(_)
+            Self::Reduce(_) | Self::ReduceScatter(_) | Self::ReduceScatterBlock(_) | Self::Scan(_) | Self::Exscan(_)
         )
     }
 
     /// May its blocks be unequal?
     pub(crate) const fn varies(self) -> bool {
         self.to_each_other_varies()
-            || matches!(self, Self::Gatherv | Self::Scatterv | Self::Allgatherv | Self::ReduceScatter)
+            || matches!(self, Self::Gatherv | Self::Scatterv | Self::Allgatherv | Self::ReduceScatter(_))
     }
 
     /// Does each rank have a block of its own length for each other rank?
@@ -106,7 +106,7 @@ impl Sides {
 
     /// The blocks of `rank` among `ranks`, where the command line says `bytes`.
     pub(crate) fn shape(self, blocks: Blocks, bytes: u64, rank: Rank, ranks: u32) -> Shape {
-        let (unit, block) = if matches!(self, Self::ReduceScatter | Self::ReduceScatterBlock) {
+        let (unit, block) = if matches!(self, Self::ReduceScatter(_) | Self::ReduceScatterBlock(_)) {
             let elements = bytes / DOUBLE / u64::from(ranks.max(1));
             (DOUBLE, DOUBLE * if bytes > 0 { elements.max(1) } else { 0 })
         } else {
@@ -125,7 +125,7 @@ impl Sides {
     const fn lengths(self, own: usize, all: usize) -> (usize, usize) {
         match self {
             Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => (own, all),
-            Self::Scatter | Self::Scatterv | Self::ReduceScatter | Self::ReduceScatterBlock => (all, own),
+            Self::Scatter | Self::Scatterv | Self::ReduceScatter(_) | Self::ReduceScatterBlock(_) => (all, own),
             Self::Alltoall(_) | Self::Alltoallv | Self::Alltoallw => (all, all),
             Self::Reduce(_) | Self::Scan(_) | Self::Exscan(_) => (own, own),
         }
@@ -172,7 +172,9 @@ impl Sides {
             Self::Gather | Self::Gatherv | Self::Allgather | Self::Allgatherv => from_each(receive, 0),
             Self::Alltoall(_) | Self::Alltoallv | Self::Alltoallw => from_each(receive, rank),
             Self::Reduce(_) => sums(receive, ranks, 0),
-            Self::ReduceScatter | Self::ReduceScatterBlock => sums(receive, ranks, shape.begin(rank) / DOUBLE as usize),
+            Self::ReduceScatter(_) | Self::ReduceScatterBlock(_) => {
+                sums(receive, ranks, shape.begin(rank) / DOUBLE as usize)
+            }
             Self::Scan(_) => sums(receive, rank + 1, 0),
             Self::Exscan(_) => sums(receive, rank, 0),
         }
@@ -207,8 +209,8 @@ mod tests {
             Sides::Allgatherv,
             Sides::Alltoallv,
             Sides::Alltoallw,
-            Sides::ReduceScatter,
-            Sides::ReduceScatterBlock,
+            Sides::ReduceScatter(ReduceScatterAlgorithm::Auto),
+            Sides::ReduceScatterBlock(ReduceScatterAlgorithm::Auto),
         ] {
             let blocks = if sides.varies() { Blocks::Unequal } else { Blocks::Equal };
             let shape = sides.shape(blocks, 240, 1, 3);

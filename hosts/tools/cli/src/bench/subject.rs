@@ -11,7 +11,7 @@ use std::fmt;
 use unisono_kernel::Rank;
 use unisono_kernel::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
-    ScanAlgorithm,
+    ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use unisono_kernel::call::Call;
 use unisono_kernel::comm::Communicator;
@@ -74,6 +74,10 @@ impl Kind {
             (Self::Allreduce(one), Choice::Allreduce(other)) => one == other,
             (Self::Sides(Sides::Alltoall(one), _), Choice::Alltoall(other)) => one == other,
             (Self::Sides(Sides::Reduce(one), _), Choice::Reduce(other)) => one == other,
+            (
+                Self::Sides(Sides::ReduceScatter(one) | Sides::ReduceScatterBlock(one), _),
+                Choice::ReduceScatter(other),
+            ) => one == other,
             (Self::Sides(Sides::Scan(one) | Sides::Exscan(one), _), Choice::Scan(other)) => one == other,
             (Self::Sides(_, one), Choice::Move(other)) => one == other,
             (Self::Sides(_, one), Choice::Exchange) => one == MoveAlgorithm::Exchange,
@@ -164,6 +168,14 @@ impl Subject {
             Some(Sides::Alltoall(_)) => {
                 let algorithm = AlltoallAlgorithm::from_name(name).ok_or_else(unknown)?;
                 Kind::Sides(Sides::Alltoall(algorithm), MoveAlgorithm::Exchange)
+            }
+            Some(Sides::ReduceScatter(_)) => {
+                let algorithm = ReduceScatterAlgorithm::from_name(name).ok_or_else(unknown)?;
+                Kind::Sides(Sides::ReduceScatter(algorithm), MoveAlgorithm::Exchange)
+            }
+            Some(Sides::ReduceScatterBlock(_)) => {
+                let algorithm = ReduceScatterAlgorithm::from_name(name).ok_or_else(unknown)?;
+                Kind::Sides(Sides::ReduceScatterBlock(algorithm), MoveAlgorithm::Exchange)
             }
             Some(Sides::Scan(_)) => {
                 let algorithm = ScanAlgorithm::from_name(name).ok_or_else(unknown)?;

@@ -5,7 +5,7 @@ use super::operands::Fold;
 use super::{Caller, FRAGMENT, QUEUE_SLOTS, Tally, roots};
 use crate::error::Failure;
 use std::collections::BTreeSet;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm, ScanAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm, ReduceScatterAlgorithm, ScanAlgorithm};
 use unisono_kernel::call::Call;
 use unisono_kernel::data::blocks::Blocks;
 use unisono_kernel::data::buffer::Buf;
@@ -62,8 +62,10 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
                 for name in ALLREDUCES.into_iter().filter(applies) {
                     report(&format!("allreduce {name}"), case.allreduce(comm, name)?);
                 }
-                report("reduce_scatter", case.reduce_scatter(comm, false)?);
-                report("reduce_scatter_block", case.reduce_scatter(comm, true)?);
+                for name in ["exchange", "groups"] {
+                    report(&format!("reduce_scatter {name}"), case.reduce_scatter(comm, false, name)?);
+                    report(&format!("reduce_scatter_block {name}"), case.reduce_scatter(comm, true, name)?);
+                }
                 for name in SCANS.into_iter().filter(|name| *name != "doubling" || short) {
                     report(&format!("scan {name}"), case.scan(comm, name)?);
                     report(&format!("exscan {name}"), case.exscan(comm, name)?);
@@ -143,7 +145,9 @@ impl Case {
 
     /// The operand in unequal blocks, or in equal ones as far as they go; in place the result lies where
     /// the blocks begin.
-    fn reduce_scatter(&self, comm: &mut Caller<'_>, equal: bool) -> Result<bool, Error> {
+    fn reduce_scatter(&self, comm: &mut Caller<'_>, equal: bool, name: &str) -> Result<bool, Failure> {
+        let algorithm = ReduceScatterAlgorithm::from_name(name);
+        let algorithm = algorithm.ok_or_else(|| Failure::Words(format!("no algorithm {name}")))?;
         let Self { me, size, .. } = *self;
         let element = 8 * self.fold.words();
         let count = self.words / self.fold.words();
@@ -167,7 +171,7 @@ impl Case {
         } else {
             Data::bytes_mut(&mut receive)
         };
-        comm.run(Call::ReduceScatter { send: blocks, receive: into, op: self.op })?;
+        comm.run(Call::ReduceScatter { send: blocks, receive: into, op: self.op, algorithm })?;
         let found = if self.in_place { &send[..len] } else { &receive };
         Ok(found == &self.result(size)[from..from + len] && (self.in_place || send == self.operand()))
     }

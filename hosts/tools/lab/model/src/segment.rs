@@ -35,7 +35,7 @@ use crate::logp::LogP;
 use crate::queue::{Queue, Times};
 use unisono_kernel::algorithm::{
     AllreduceAlgorithm, AlltoallAlgorithm, BarrierAlgorithm, BcastAlgorithm, MoveAlgorithm, ReduceAlgorithm,
-    ScanAlgorithm,
+    ReduceScatterAlgorithm, ScanAlgorithm,
 };
 use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::Cico;
@@ -156,6 +156,10 @@ impl Machine {
                 let more = if algorithm == MoveAlgorithm::Cico { fragments * message } else { 0.0 };
                 all + copied * t + others * m * t + more
             }
+            Choice::ReduceScatter(ReduceScatterAlgorithm::Groups) => {
+                2.0 * (all / others.max(1.0) * 8.0_f64.min(others)) + copied * t + others / f64::from(ranks) * m * fold
+            }
+            Choice::ReduceScatter(_) => all + copied * t + others / f64::from(ranks) * m * fold,
             Choice::Scan(ScanAlgorithm::Doubling) => {
                 Barrier::Butterfly.time(&logp, ranks, Logs::Rounds)? + 2.0 * f64::from(ranks.ilog2()) * m * fold
             }
@@ -165,7 +169,6 @@ impl Machine {
             Choice::Scan(_) => all + copied * t + others * m * fold,
             Choice::Exchange => match collective {
                 Collective::Alltoallv => all + (others * copied + others * m) * t,
-                Collective::ReduceScatter => all + copied * t + others / f64::from(ranks) * m * fold,
                 _ => all + copied * t + others * m * fold,
             },
         }))
