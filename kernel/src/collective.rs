@@ -133,7 +133,7 @@ collectives! {
     Reduce: "reduce", "reduce", Bytes::Alike, Applies::Op;
     /// MPI 4.1, 7.9.6.
     Allreduce: "allreduce", "allreduce", Bytes::Alike, Applies::Op;
-    /// MPI 4.1, 7.10; bytes of the whole vector.
+    /// MPI 4.1, 7.10; bytes of the whole vector, of unequal blocks as if all were as long as the longest.
     ReduceScatter: "reduce_scatter", "reduce_scatter", Bytes::Alike, Applies::Op;
     /// MPI 4.1, 7.11.1.
     Scan: "scan", "scan", Bytes::Alike, Applies::Op;

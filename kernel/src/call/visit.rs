@@ -224,7 +224,8 @@ impl<'buf> Call<'buf> {
                 }
             }
             Self::ReduceScatter { send, receive, op, algorithm } => {
-                let bytes = || (0..send.ranks()).map(|rank| send.bytes(rank)).sum();
+                // A length that is compared, whatever the others are.
+                let bytes = || send.most().saturating_mul(send.ranks().into());
                 match choose.reduce_scatter_by(algorithm, bytes, op.commutative()) {
                     ReduceScatterAlgorithm::Groups if reduce_scatter::groups::Grouped::applies(me, &op) => {
                         grouped_reduce_scatter(visitor, send, receive, op)

@@ -115,7 +115,7 @@ impl Exchange {
             (Gatherv, n) => ((n - 1) * (slot / 8) + 1).max(LINE + 1),
             (ReduceScatter, n) => (n * piece(all)).max(LINE / all + 1),
             // The last piece is shorter, where pieces have more than a word.
-            (Collective::GroupedReduceScatter, n) => n * (slot / 8 / all) - usize::from(slot / 8 / all > 1),
+            (Collective::GroupedReduceScatter, n) => n * piece(all) - usize::from(piece(all) > 1),
             (_, n) => (n - 1) * (slot / 8) + LINE + 1,
         }
     }

@@ -179,6 +179,10 @@ impl<'p, M: Model> Search<'p, M> {
                 }
             }
             self.world.back(begin);
+            if path.is_empty() {
+                // Nothing to do.
+                break;
+            }
         }
         outcome
     }

@@ -4,7 +4,7 @@
 //!
 //! | step | what every rank does | with whom |
 //! |---|---|---|
-//! | the first | posts the piece of every block, those for one column side by side; folds those of its own column | its group |
+//! | the first | posts the piece of every block, side by side; folds those of its own column | its group |
 //! | the second | folds what those of its column have folded of its own block | its column |
 //!
 //! What is folded stays in the fragment that was posted in the first step, and is published again in the second: of each piece of
@@ -27,11 +27,8 @@ use crate::shm::engine::copy::Part;
 use crate::shm::engine::exchange::{Exchange, Plan};
 use crate::shm::engine::fold::fold_shared;
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Medium, Span, put, take};
+use crate::shm::engine::pieces::{Medium, Pair, Pieces, Readers, Span, take};
 use crate::shm::reduce_scatter::exchange::check;
-
-/// Bytes at a multiple of which a piece begins in a fragment, if elements allow it.
-const ALIGNED: u64 = 64;
 
 /// Steps of a piece.
 const STEPS: u64 = 2;
@@ -44,28 +41,19 @@ pub struct Grouped<'a> {
     send: Blocks<'a>,
     receive: Data<'a>,
     op: Op,
-    /// Bytes of a piece.
-    piece: u64,
-    /// Pieces of the longest block.
-    pieces: u64,
+    /// Those of all blocks, this process's own among them, lie side by side in a fragment.
+    pieces: Pieces,
     /// Where this process's fragment of the present step lies.
     own: Extent,
-}
-
-/// Bytes of a piece of a block whose elements have so many bytes, so that a slot of `slot` bytes has room for a piece of each block;
-/// 0: there is no room.
-fn most(ranks: u32, slot: u64, element: u64) -> u64 {
-    let room = slot / u64::from(ranks);
-    let unit = if room >= ALIGNED && ALIGNED.is_multiple_of(element.max(1)) { ALIGNED } else { element };
-    room.checked_div(unit).map_or(0, |units| units * unit)
 }
 
 impl<'a> Grouped<'a> {
     /// Can so many ranks be cut into groups, is there room for an element of each block, and does the op commute?
     #[inline]
     pub fn applies(me: &Member, op: &Op) -> bool {
-        let slot = me.layout().params().queue_fragment;
-        op.commutative() && Groups::of(me.size()).is_some() && most(me.size(), slot, op.element()) > 0
+        op.commutative()
+            && Groups::of(me.size()).is_some()
+            && Pieces::queued(me, op.element(), op.element(), Readers::All).is_ok()
     }
 
     /// `receive` becomes the fold of block `me` of the `send` of all ranks. All ranks know all lengths. In place:
@@ -75,31 +63,26 @@ impl<'a> Grouped<'a> {
     /// As of [`ReduceScatter::new`](super::exchange::ReduceScatter::new); it does not [apply](Self::applies).
     pub fn new(me: &Member, send: Blocks<'a>, receive: Data<'a>, op: Op) -> Result<Exchange<Self>, Refusal> {
         let plan = Self::plan(me, send, receive, op)?;
-        let span = Span { advance: plan.steps(), bytes: u64::from(me.size()) * plan.piece };
+        let span = Span { advance: plan.steps(), bytes: plan.pieces.bytes(me) };
         Ok(Exchange::of(Medium::Queues, span, plan))
     }
 
     fn plan(me: &Member, send: Blocks<'a>, receive: Data<'a>, op: Op) -> Result<Self, Refusal> {
         check(me, &send, &receive, &op)?;
-        let groups = Groups::of(me.size()).filter(|_| Self::applies(me, &op));
+        let groups = Groups::of(me.size()).filter(|_| op.commutative());
         let groups = groups.ok_or(Refusal::not(Argument::Operation, Condition::Applicable))?;
-        let (slot, longest) = (me.layout().params().queue_fragment, send.most());
-        let piece = most(me.size(), slot, op.element()).min(longest.next_multiple_of(ALIGNED));
-        let pieces = longest.div_ceil(piece.max(1)).max(1);
-        Ok(Self { me: me.rank(), groups, send, receive, op, piece, pieces, own: Extent::new(0, 0) })
+        let pieces = Pieces::queued(me, send.most(), op.element(), Readers::All)?;
+        Ok(Self { me: me.rank(), groups, send, receive, op, pieces, own: Extent::new(0, 0) })
     }
 
-    /// The part of `rank`'s block that is the piece of this index.
-    fn part(&self, rank: Rank, piece: u64) -> Part {
-        let bytes = self.send.bytes(rank);
-        let from = (piece * self.piece).min(bytes);
-        Part { from, len: self.piece.min(bytes - from) }
+    /// The part of `rank`'s block whose piece is in a step's fragments.
+    fn part(&self, rank: Rank, step: u64) -> Part {
+        self.pieces.cut.part(self.send.bytes(rank), step / STEPS)
     }
 
-    /// The piece of `rank`'s block in a fragment: those of one column lie side by side.
+    /// The piece of `rank`'s block in a fragment.
     fn within(&self, fragment: Extent, rank: Rank, len: u64) -> Extent {
-        let index = self.groups.column(rank) * self.groups.count + self.groups.group(rank);
-        fragment.part(u64::from(index) * self.piece, len)
+        self.pieces.of(fragment, Pair { writer: self.me, reader: rank }).part(0, len)
     }
 
     /// The ranks of a column.
@@ -115,7 +98,7 @@ impl Plan for Grouped<'_> {
     }
 
     fn steps(&self) -> u64 {
-        STEPS * self.pieces
+        STEPS * self.pieces.cut.steps(self.send.most())
     }
 
     fn announced(&self) -> u64 {
@@ -140,10 +123,10 @@ impl Plan for Grouped<'_> {
         let Self { me, groups, .. } = *self;
         if step.is_multiple_of(STEPS) {
             // It receives the lines of all ranks from which it takes later, too.
-            let any = || self.of_column(groups.column(me)).any(|rank| self.part(rank, step / STEPS).len > 0);
+            let any = || self.of_column(groups.column(me)).any(|rank| self.part(rank, step).len > 0);
             peer != me && (step == 0 && groups.meets(me, 0, peer) || groups.group(peer) == groups.group(me) && any())
         } else {
-            groups.column(peer) == groups.column(me) && self.part(me, step / STEPS).len > 0
+            groups.column(peer) == groups.column(me) && self.part(me, step).len > 0
         }
     }
 
@@ -156,10 +139,10 @@ impl Plan for Grouped<'_> {
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
-        for rank in (0..self.groups.columns).flat_map(|column| self.of_column(column)) {
-            let part = self.part(rank, step / STEPS);
+        for reader in 0..self.send.ranks() {
+            let (pair, block) = (Pair { writer: self.me, reader }, self.send.block(reader));
             // SAFETY: the caller's promise.
-            unsafe { put(region, self.within(place, rank, part.len), &self.send.block(rank), part) };
+            unsafe { self.pieces.put(region, place, pair, step / STEPS, &block) };
         }
     }
 
@@ -168,14 +151,14 @@ impl Plan for Grouped<'_> {
         let Origin::Segment(place) = origin else { return Err(Unreadable { changed: false }) };
         if step.is_multiple_of(STEPS) {
             for rank in self.of_column(self.groups.column(self.me)) {
-                let len = self.part(rank, step / STEPS).len;
+                let len = self.part(rank, step).len;
                 let (from, own) = (self.within(place, rank, len), self.within(self.own, rank, len));
                 // SAFETY: the caller's promise; no other process reads this of our fragment now.
                 unsafe { region.fold_within(from, own, &self.op) };
             }
             return Ok(());
         }
-        let part = self.part(self.me, step / STEPS);
+        let part = self.part(self.me, step);
         let from = Origin::Segment(self.within(place, self.me, part.len));
         if peer == self.me {
             // SAFETY: the caller's promise: this process has written it.
@@ -210,7 +193,7 @@ mod tests {
             let plan = |rank| Grouped::plan(&Member::new(layout, rank).unwrap(), send, receive, Op::SUM_I64).unwrap();
             let plans: Vec<_> = (0..ranks).map(plan).collect();
             let Groups { columns, count } = plans[0].groups;
-            assert!(plans[0].pieces > 2);
+            assert!(plans[0].steps() > 2 * STEPS);
             for (rank, plan) in plans.iter().enumerate() {
                 let takes = |step| (0..ranks).filter(|peer| plan.takes(step, *peer)).count() as u32;
                 let reads = |step| (0..ranks).filter(|peer| plan.takes(step, *peer) && plan.reads(step, *peer)).count();
@@ -223,11 +206,10 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_has_room_for_a_piece_of_each_block() {
-        for (ranks, slot, element, piece) in
-            [(128, 32 << 10, 8, 256), (128, 8 << 10, 8, 64), (128, 4096, 8, 32), (4, 192, 24, 48), (4, 64, 24, 0)]
-        {
-            assert_eq!(most(ranks, slot, element), piece, "{ranks} ranks, a slot of {slot} B, elements of {element}");
-        }
+    fn it_applies_where_there_are_groups() {
+        let member = |queue_fragment| Member::new(Layout::new(Params { queue_fragment, ..Params::new(4) }).unwrap(), 0);
+        let applies = |queue_fragment, op: &Op| Grouped::applies(&member(queue_fragment).unwrap(), op);
+        assert!(applies(4096, &Op::SUM_I64) && applies(64, &Op::SUM_I64));
+        assert!(!Grouped::applies(&Member::new(Layout::new(Params::new(5)).unwrap(), 0).unwrap(), &Op::SUM_I64));
     }
 }
