@@ -637,6 +637,8 @@ fn alltoalls_by_groups() {
 fn allgathers_by_groups() {
     let others = [exchange(Collective::Allgather, 1), exchange(Collective::GroupedAlltoall, 1)];
     by_groups(|words| exchange(Collective::GroupedAllgather, words), &others);
+    let others = [Operation::Groups(1), exchange(Collective::GroupedAllgather, 1)];
+    by_groups(|words| exchange(Collective::ColumnsAllgather, words), &others);
 }
 
 /// What a rank has folded for its column lies in the fragment that it posted, until the column has read it.

@@ -224,6 +224,16 @@ pub unsafe trait Region {
         unsafe { op.fold_raw(left.ptr(), acc.ptr(), count) }
     }
 
+    /// Copies private bytes to as many other ones, which may overlap them.
+    ///
+    /// # Safety
+    /// `src` is readable; `dst` is as long, writable and exclusive.
+    #[inline]
+    unsafe fn copy_private(&self, src: Buf, dst: Buf) {
+        // SAFETY: the caller's promise.
+        unsafe { core::ptr::copy(src.ptr(), dst.ptr(), dst.len()) }
+    }
+
     /// Lends this process's `memory` to the other members, in a collective of this `kind`; `None`: copies through the segment serve
     /// them better, or they can't read it. A member that can read one of its loans in an operation can read all that go the same way.
     /// A loan that no line announces ends with the operation: a process may ask like this whether it can lend.
@@ -460,6 +470,13 @@ macro_rules! forward_region {
             let region: &$to = $region;
             // SAFETY: the caller's promise, passed on.
             unsafe { $crate::region::Region::fold_within(region, at, acc, op) }
+        }
+        #[inline]
+        unsafe fn copy_private(&self, src: $crate::data::buffer::Buf, dst: $crate::data::buffer::Buf) {
+            let $this = self;
+            let region: &$to = $region;
+            // SAFETY: the caller's promise, passed on.
+            unsafe { $crate::region::Region::copy_private(region, src, dst) }
         }
         #[inline]
         unsafe fn fold_private(

@@ -33,6 +33,8 @@ pub enum Collective {
     Allgather,
     /// The same by groups, of blocks of so many words as an operation has fragments; not one of [`Self::ALL`], as below.
     GroupedAllgather,
+    /// The same, columns first, as long blocks go.
+    ColumnsAllgather,
     /// Blocks of one length to a root, by groups; the same.
     GroupedGather,
     /// Blocks from all to all, in place.
@@ -103,7 +105,13 @@ impl Exchange {
             (stride - stride % if stride < 64 { 16 } else { 64 }) / 8
         };
         match (self.collective, self.fragments) {
-            (Collective::GroupedGather | Collective::GroupedAllgather | Collective::GroupedAlltoall, n) => n,
+            (
+                Collective::GroupedGather
+                | Collective::GroupedAllgather
+                | Collective::ColumnsAllgather
+                | Collective::GroupedAlltoall,
+                n,
+            ) => n,
             (Slices, n) => all * piece(all) * n.max(1) - 1,
             (_, 0) => 1,
             // One word more than fits a line, then than fits side by side; longer blocks go pairwise. Where lengths
@@ -167,7 +175,7 @@ impl Exchange {
             Collective::Gatherv | Collective::GroupedGather if rank == self.root => {
                 (0..p).for_each(|r| (0..len(r)).for_each(|k| receive[r * n + k] = Some(word(r as Rank, k))));
             }
-            Collective::Allgather | Collective::GroupedAllgather => {
+            Collective::Allgather | Collective::GroupedAllgather | Collective::ColumnsAllgather => {
                 (0..n * p).for_each(|k| receive[k] = Some(word((k / n) as Rank, k % n)))
             }
             Collective::Scatterv | Collective::Scatter => {
@@ -248,6 +256,7 @@ impl Exchange {
             }
             Collective::Allgather => allgather(me, Some(send), blocks(behind)?)?.into(),
             Collective::GroupedAllgather => groups::Grouped::new(me, Some(send), blocks(behind)?)?.into(),
+            Collective::ColumnsAllgather => groups::Grouped::with_rows(me, Some(send), blocks(behind)?, 0)?.into(),
             Collective::Alltoall => alltoall(me, None, blocks(behind)?)?.into(),
             Collective::GroupedAlltoall => Grouped::new(me, None, blocks(behind)?)?.into(),
             Collective::Alltoallv => alltoallv(me, None, vary(behind, &from_each)?)?.into(),

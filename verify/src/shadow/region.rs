@@ -395,6 +395,11 @@ unsafe impl<R: Region> Region for Shadowed<R> {
         // SAFETY: the caller's promise, passed on.
         unsafe { self.view.region.fold_within(at, acc, op) }
     }
+    unsafe fn copy_private(&self, src: Buf, dst: Buf) {
+        self.fills(dst, src.len() as u64);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.view.region.copy_private(src, dst) }
+    }
     unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
         self.fills(acc, left.len() as u64);
         // SAFETY: the caller's promise, passed on.

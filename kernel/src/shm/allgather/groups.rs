@@ -1,7 +1,7 @@
 //! Allgather by groups (ours): short blocks go to all ranks in two steps, so that a rank reads from the ranks of its own group and
 //! of its own column, instead of from all.
 //!
-//! Rank c of group g is in column c.
+//! Neighbours are a group, and rank c of each group is in column c.
 //!
 //! | step | what every rank does | with whom |
 //! |---|---|---|
@@ -9,7 +9,8 @@
 //! | 1 | posts the blocks of its group, side by side; takes those of the other groups | its column |
 //!
 //! Each block is copied twice as often as in an [exchange](super::exchange), so this is for short ones; but what fits the first 64
-//! bytes of a line takes one transfer from each rank there.
+//! bytes of a line takes one transfer from each rank there. So each block comes into a group once for each of its ranks. Longer ones
+//! come into it once: then columns are first, and groups second.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -30,6 +31,7 @@ use crate::shm::gather::exchange::check;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Grouped<'a> {
     me: Rank,
+    /// What comes first: the groups, or the columns.
     groups: Groups,
     /// This rank's block; `None`: it is in place.
     send: Option<Data<'a>>,
@@ -40,11 +42,19 @@ pub struct Grouped<'a> {
     bytes: u64,
 }
 
+/// The longest blocks whose groups are first.
+const ROWS: u64 = 256;
+
+/// `groups`, or their columns if blocks of `bytes` are longer than `rows`.
+const fn turned(groups: Groups, bytes: u64, rows: u64) -> Groups {
+    if bytes <= rows { groups } else { groups.across() }
+}
+
 impl<'a> Grouped<'a> {
-    /// Can so many ranks be cut into groups, and has a slot of `slot` bytes room for a group's blocks of `bytes`?
+    /// Can so many ranks be cut into groups, and has a slot of `slot` bytes room for the blocks of `bytes` that are posted side by side?
     #[inline]
     pub fn fits(ranks: u32, slot: u64, bytes: u64) -> bool {
-        Groups::fit(ranks, slot, bytes)
+        Groups::of(ranks).is_some_and(|groups| turned(groups, bytes, ROWS).fit(slot, bytes))
     }
 
     /// Is it [possible](Self::fits) for these blocks, which have one length?
@@ -62,9 +72,22 @@ impl<'a> Grouped<'a> {
     /// # Errors
     /// As [`allgather`](super::exchange::allgather); it does not [apply](Self::applies).
     pub fn new(me: &Member, send: Option<Data<'a>>, receive: Blocks<'a>) -> Result<Exchange<Self>, Refusal> {
+        Self::with_rows(me, send, receive, ROWS)
+    }
+
+    /// The same; groups are first for blocks of up to `rows` bytes, else columns.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_rows(
+        me: &Member,
+        send: Option<Data<'a>>,
+        receive: Blocks<'a>,
+        rows: u64,
+    ) -> Result<Exchange<Self>, Refusal> {
         let bytes = check(me, send.as_ref(), Some(&receive), true)?;
         receive.check_all(bytes)?;
-        let groups = Groups::with_room(me, bytes)?;
+        let groups = turned(Groups::of_all(me)?, bytes, rows).with_room(me, bytes)?;
         let plan = Self { me: me.rank(), groups, send, receive, all: receive.in_one_piece(), bytes };
         let all = u64::from(groups.columns) * bytes;
         Ok(Exchange::of(Medium::Queues, Span { advance: 2, bytes: all }, plan))
@@ -127,7 +150,7 @@ impl Plan for Grouped<'_> {
         if peer == me {
             if let Some(send) = &self.send {
                 // SAFETY: the caller's promise: both are this process's data.
-                unsafe { copy_private(send, &self.receive.block(me), Part::first(bytes)) };
+                unsafe { copy_private(region, send, &self.receive.block(me), Part::first(bytes)) };
             }
             return Ok(());
         }
@@ -155,8 +178,9 @@ mod tests {
     #[test]
     fn it_fits_where_there_are_groups_and_a_slot_has_room_for_one() {
         let fits = |ranks, bytes| Grouped::fits(ranks, 32 << 10, bytes);
-        assert!([0, 8, 64, 4096].iter().all(|bytes| fits(16, *bytes) && fits(128, *bytes)));
-        assert!(!fits(16, 4097) && !fits(5, 8) && !fits(1, 8) && !fits(4, u64::MAX));
+        // A column of 16 ranks has two of them, one of 128 sixteen.
+        assert!([0, 8, 64, 512, 2048].iter().all(|bytes| fits(16, 8 * bytes) && fits(128, *bytes)));
+        assert!(!fits(16, 16_385) && !fits(128, 2049) && !fits(5, 8) && !fits(1, 8) && !fits(4, u64::MAX));
     }
 
     #[test]

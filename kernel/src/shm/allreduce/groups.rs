@@ -215,7 +215,7 @@ impl Plan for Grouped<'_> {
         // An op that does not commute folds from the last rank down, its own operand from what it has posted.
         match (op.commutative(), own, last) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
-            (true, true, _) | (false, true, true) => unsafe { copy_private(&self.send, &self.receive, part) },
+            (true, true, _) | (false, true, true) => unsafe { copy_private(region, &self.send, &self.receive, part) },
             // SAFETY: the caller's promise.
             (false, false, true) => return unsafe { take(region, origin, &self.receive, part) },
             // SAFETY: the caller's promise.
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn groups_are_of_one_size_near_eight() {
-        let of = |size| Groups::of(size).map(|Groups { columns, count }| (columns, count));
+        let of = |size| Groups::of(size).map(|Groups { columns, count, .. }| (columns, count));
         let cut = [4, 6, 9, 12, 16, 18, 24, 34, 48, 64, 100, 128].map(|size| of(size).unwrap());
         let wanted =
             [(2, 2), (3, 2), (3, 3), (6, 2), (8, 2), (9, 2), (8, 3), (2, 17), (8, 6), (8, 8), (10, 10), (8, 16)];
@@ -307,7 +307,7 @@ mod tests {
                     let data = Data::bytes_mut(&mut memory);
                     let of = |me| Grouped::plan(me, data, data, op(element)).unwrap();
                     let (any, mut at) = (of(&members[0]), 0);
-                    let Groups { columns, count: groups } = any.groups;
+                    let Groups { columns, count: groups, .. } = any.groups;
                     for (column, piece) in
                         (0..columns).flat_map(|column| (0..any.columns.pieces).map(move |piece| (column, piece)))
                     {

@@ -134,7 +134,7 @@ impl<'a> Doubling<'a> {
                 }
                 (State::Enter, Role::Inside { partner, .. }) => {
                     // SAFETY: both are this process's data; in place they are the same.
-                    unsafe { copy_private(&self.send, &self.receive, self.whole()) };
+                    unsafe { copy_private(region, &self.send, &self.receive, self.whole()) };
                     self.state = if partner.is_some() { State::Join } else { State::Post { round: 0 } };
                 }
                 (State::Join, Role::Inside { partner: Some(partner), .. }) => {

@@ -152,7 +152,7 @@ impl Plan for Slices<'_> {
         let origin = self.shares.pieces.of_origin(origin, Pair { writer: peer, reader: self.me });
         match (ordered, peer == self.me, peer == self.size - 1) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
-            (false, true, _) | (true, true, true) => unsafe { copy_private(&self.send, &self.receive, part) },
+            (false, true, _) | (true, true, true) => unsafe { copy_private(region, &self.send, &self.receive, part) },
             // SAFETY: the caller's promise.
             (true, false, true) => return unsafe { take(region, origin, &self.receive, part) },
             // SAFETY: the caller's promise; for an op that does not commute this process has posted its own piece, too.

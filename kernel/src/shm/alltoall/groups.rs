@@ -132,7 +132,7 @@ impl Plan for Grouped<'_> {
     }
 
     unsafe fn fill<R: Region>(&mut self, region: &R, place: Extent, step: u64) {
-        let Groups { columns, count } = self.groups;
+        let Groups { columns, count, .. } = self.groups;
         let (mine, own) = (self.groups.column(self.me), self.groups.group(self.me));
         if step == 0 {
             for column in (0..columns).filter(|column| *column != mine) {
@@ -169,7 +169,7 @@ impl Plan for Grouped<'_> {
             for group in 0..count {
                 let to = self.groups.rank(group, mine);
                 // SAFETY: the caller's promise: both are this process's data; in place they are the same.
-                unsafe { copy_private(&self.send.block(to), &self.receive.block(to), Part::first(bytes)) };
+                unsafe { copy_private(region, &self.send.block(to), &self.receive.block(to), Part::first(bytes)) };
             }
             return Ok(());
         }

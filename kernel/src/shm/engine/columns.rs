@@ -25,6 +25,8 @@ pub(crate) struct Groups {
     pub(crate) columns: u32,
     /// Number of groups; shares of a piece.
     pub(crate) count: u32,
+    /// The ranks of a group are not neighbours, but one of each of those; those of a column are.
+    across: bool,
 }
 
 impl Groups {
@@ -33,24 +35,37 @@ impl Groups {
     pub(crate) fn of(size: u32) -> Option<Self> {
         let fits = |columns: &u32| *columns >= 2 && size > *columns && size.is_multiple_of(*columns);
         let near = (0..GROUP).flat_map(|off| [GROUP + off, GROUP - off]);
-        near.filter(fits).map(|columns| Self { columns, count: size / columns }).next()
+        near.filter(fits).map(|columns| Self { columns, count: size / columns, across: false }).next()
     }
 
-    /// Can so many ranks be cut into groups, and has a slot of `slot` bytes room for a group's blocks of `bytes`?
-    pub(crate) fn fit(ranks: u32, slot: u64, bytes: u64) -> bool {
-        Self::of(ranks).is_some_and(|groups| bytes <= slot / u64::from(groups.columns))
+    /// The columns of these groups as groups: so what is far comes first.
+    #[must_use]
+    pub(crate) const fn across(self) -> Self {
+        Self { columns: self.count, count: self.columns, across: !self.across }
     }
 
-    /// The groups of all ranks, a slot having room for a group's blocks of `bytes`.
+    /// Has a slot of `slot` bytes room for a group's blocks of `bytes`?
+    pub(crate) fn fit(self, slot: u64, bytes: u64) -> bool {
+        bytes <= slot / u64::from(self.columns)
+    }
+
+    /// The groups of all ranks.
     ///
     /// # Errors
-    /// There are no groups, or no room.
-    pub(crate) fn with_room(me: &Member, bytes: u64) -> Result<Self, Refusal> {
+    /// There are none.
+    pub(crate) fn of_all(me: &Member) -> Result<Self, Refusal> {
         let size = me.size();
-        let groups = Self::of(size).ok_or(Refusal::new(Argument::Ranks, size.into(), Bound::MultipleOf(2)))?;
-        let most = me.layout().params().queue_fragment / u64::from(groups.columns);
+        Self::of(size).ok_or(Refusal::new(Argument::Ranks, size.into(), Bound::MultipleOf(2)))
+    }
+
+    /// These groups, if a slot has room for a group's blocks of `bytes`.
+    ///
+    /// # Errors
+    /// It has not.
+    pub(crate) fn with_room(self, me: &Member, bytes: u64) -> Result<Self, Refusal> {
+        let most = me.layout().params().queue_fragment / u64::from(self.columns);
         Refusal::check(Argument::Bytes, bytes, Bound::AtMost(most))?;
-        Ok(groups)
+        Ok(self)
     }
 
     /// Copies the blocks of a group's ranks, of `bytes` bytes each, from side by side at `place` to where they are received. `all`: the
@@ -82,11 +97,15 @@ impl Groups {
 
     /// The rank that is in this group and column.
     pub(crate) const fn rank(self, group: u32, column: u32) -> Rank {
-        group * self.columns + column
+        if self.across { column * self.count + group } else { group * self.columns + column }
     }
 
-    /// The blocks of a group's ranks, of `bytes` bytes each, in memory that has those of all ranks one after the other.
+    /// The blocks of a group's ranks, of `bytes` bytes each, in memory that has those of all ranks one after the other; `None`: they are
+    /// apart.
     pub(crate) fn row(self, all: Option<Buf>, group: u32, bytes: u64) -> Option<Buf> {
+        if self.across {
+            return None;
+        }
         let bytes = u64::from(self.columns) * bytes;
         Some(Buf::new(all?.ptr().wrapping_add((u64::from(group) * bytes) as usize), bytes as usize))
     }
@@ -104,11 +123,11 @@ impl Groups {
     }
 
     pub(crate) const fn column(self, rank: Rank) -> u32 {
-        rank % self.columns
+        if self.across { rank / self.count } else { rank % self.columns }
     }
 
     pub(crate) const fn group(self, rank: Rank) -> u32 {
-        rank / self.columns
+        if self.across { rank % self.count } else { rank / self.columns }
     }
 
     /// Bytes of a column's piece: as many as fit into a fragment beside those of all columns. 0: an element of each share does not
@@ -146,7 +165,7 @@ impl Columns {
     /// The ranks can't be cut into groups, or a slot has no room for an element of each share; `bytes` is not a whole number of
     /// elements.
     pub(crate) fn new(me: &Member, bytes: u64, op: &Op) -> Result<Self, Refusal> {
-        let groups = Groups::of(me.size()).unwrap_or(Groups { columns: 1, count: 1 });
+        let groups = Groups::of(me.size()).unwrap_or(Groups { columns: 1, count: 1, across: false });
         let (element, piece) = (op.element(), if groups.count > 1 { groups.piece(me, op.element()) } else { 0 });
         Refusal::check(Argument::Element, element, Bound::AtMost(piece))?;
         let column = op.count(bytes)?.div_ceil(groups.columns.into()) * element;

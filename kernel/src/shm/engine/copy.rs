@@ -45,14 +45,14 @@ impl Apart {
     /// # Safety
     /// As [`copy_private`].
     #[inline(always)]
-    pub(crate) unsafe fn copy(&mut self, own: &Data<'_>, to: &Data<'_>, all: bool) -> bool {
+    pub(crate) unsafe fn copy<R: Region>(&mut self, region: &R, own: &Data<'_>, to: &Data<'_>, all: bool) -> bool {
         let left = own.len() - self.copied;
         if left == 0 || !Self::has(own.len()) {
             return false;
         }
         let part = Part { from: self.copied, len: if all { left } else { left.min(Self::PART) } };
         // SAFETY: the caller's promise.
-        unsafe { copy_private(own, to, part) };
+        unsafe { copy_private(region, own, to, part) };
         self.copied += part.len;
         true
     }
@@ -106,12 +106,12 @@ fn stretches(at: Extent, data: &Data<'_>, from: u64, copy: impl Fn(Extent, Buf))
 /// # Safety
 /// `from`'s memory is readable, `to`'s writable and exclusive.
 #[inline(always)]
-pub(crate) unsafe fn copy_private(from: &Data<'_>, to: &Data<'_>, part: Part) {
+pub(crate) unsafe fn copy_private<R: Region>(region: &R, from: &Data<'_>, to: &Data<'_>, part: Part) {
     match (from.stretch(part.from, part.len), to.stretch(part.from, part.len)) {
         // SAFETY: the caller's promise.
-        (Some(from), Some(to)) => unsafe { copy_stretch(from.ptr(), to) },
+        (Some(from), Some(to)) => unsafe { copy_stretch(region, from, to) },
         // SAFETY: the caller's promise.
-        _ => unsafe { copy_blocks(from, to, part) },
+        _ => unsafe { copy_blocks(region, from, to, part) },
     }
 }
 
@@ -119,44 +119,53 @@ pub(crate) unsafe fn copy_private(from: &Data<'_>, to: &Data<'_>, part: Part) {
 ///
 /// # Safety
 /// As [`copy_private`].
-unsafe fn copy_blocks(from: &Data<'_>, to: &Data<'_>, part: Part) {
+unsafe fn copy_blocks<R: Region>(region: &R, from: &Data<'_>, to: &Data<'_>, part: Part) {
     for (packed, source) in from.runs(part.from, part.len) {
         for (target_at, target) in to.runs(packed, source.len() as u64) {
             // SAFETY: runs lie inside their data, which is as the caller promised.
-            unsafe { copy_stretch(source.ptr().wrapping_add((target_at - packed) as usize), target) };
+            unsafe {
+                copy_stretch(
+                    region,
+                    Buf::new(source.ptr().wrapping_add((target_at - packed) as usize), target.len()),
+                    target,
+                )
+            };
         }
     }
 }
 
-/// Copies `to.len()` bytes from `from` to `to`, unless both are at the same address.
+/// Copies `from` to `to`, which has as many bytes, unless both are at the same address.
 ///
 /// # Safety
-/// As many readable bytes at `from` as `to` has, and those are writable.
+/// `from` is readable, `to` writable and exclusive.
 #[inline(always)]
-unsafe fn copy_stretch(from: *const u8, to: Buf) {
-    if from != to.ptr() {
-        // SAFETY: the caller's promise; they may overlap.
-        unsafe { core::ptr::copy(from, to.ptr(), to.len()) };
+unsafe fn copy_stretch<R: Region>(region: &R, from: Buf, to: Buf) {
+    if from.ptr() != to.ptr() {
+        // SAFETY: the caller's promise.
+        unsafe { region.copy_private(from, to) };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::region::words::Words;
+    use crate::region::{Layout, Params};
     use std::vec;
 
     #[test]
     fn a_block_is_copied_in_parts_once() {
+        let region = Words::new(&Layout::new(Params::new(1)).unwrap());
         let (own, mut copy) = (vec![1; 70_000], vec![0; 70_000]);
         let (from, to) = (Data::bytes(&own), Data::bytes_mut(&mut copy));
         let mut apart = Apart::NONE;
         // SAFETY: both are memory of this test's, and apart.
-        let copies = [false, true, true].map(|all| (unsafe { apart.copy(&from, &to, all) }, apart.copied));
+        let copies = [false, true, true].map(|all| (unsafe { apart.copy(&region, &from, &to, all) }, apart.copied));
         assert_eq!(copies, [(true, 32 << 10), (true, 70_000), (false, 70_000)]);
         assert_eq!(copy, own);
         let (from, to) = (Data::bytes(&own[..32_767]), Data::bytes_mut(&mut copy));
         apart = Apart::NONE;
         // SAFETY: as above.
-        assert!(!unsafe { apart.copy(&from, &to, true) }, "a short one is copied in step 0");
+        assert!(!unsafe { apart.copy(&region, &from, &to, true) }, "a short one is copied in step 0");
     }
 }

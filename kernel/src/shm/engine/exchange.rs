@@ -156,7 +156,7 @@ pub trait Plan: Clone + PartialEq + Eq + Hash {
     /// # Safety
     /// The plan's data is valid for its side.
     #[inline(always)]
-    unsafe fn work(&mut self, _all: bool) -> bool {
+    unsafe fn work<R: Region>(&mut self, _region: &R, _all: bool) -> bool {
         false
     }
 
@@ -517,8 +517,8 @@ impl<P: Plan> Engine for ToAll<P> {
     }
 
     #[inline(always)]
-    fn work(&mut self, _me: &Member, all: bool) -> bool {
+    fn work<R: Region>(&mut self, region: &R, _me: &Member, all: bool) -> bool {
         // SAFETY: the data is as the plan's constructor was promised.
-        unsafe { self.plan.work(all) }
+        unsafe { self.plan.work(region, all) }
     }
 }

@@ -286,7 +286,7 @@ impl Engine for Blockwise<'_> {
             } else if let Some(blocks) = &self.send {
                 let own = blocks.block(peer);
                 // SAFETY: both are this process's data, as the constructor was promised; in place they are the same.
-                self.incoming(peer, |data| unsafe { copy_private(&own, data, Part::first(data.len())) });
+                self.incoming(peer, |data| unsafe { copy_private(region, &own, data, Part::first(data.len())) });
             }
             *index = if self.is_rooted() { size } else { *index + 1 };
         }
@@ -384,7 +384,7 @@ impl Engine for Blockwise<'_> {
                 {
                     let own = blocks.block(peer);
                     // SAFETY: both are this process's data, as the constructor was promised; in place they are the same.
-                    self.incoming(peer, |data| unsafe { copy_private(&own, data, Part::first(data.len())) });
+                    self.incoming(peer, |data| unsafe { copy_private(region, &own, data, Part::first(data.len())) });
                 }
                 continue;
             }
@@ -427,10 +427,10 @@ impl Engine for Blockwise<'_> {
     }
 
     #[inline(always)]
-    fn work(&mut self, me: &Member, all: bool) -> bool {
+    fn work<R: Region>(&mut self, region: &R, me: &Member, all: bool) -> bool {
         let (Some(blocks), Receive::From(_, Some(data))) = (&self.send, &self.receive) else { return false };
         // SAFETY: both are this process's data, as the constructor was promised.
-        unsafe { self.apart.copy(&blocks.block(me.rank()), data, all) }
+        unsafe { self.apart.copy(region, &blocks.block(me.rank()), data, all) }
     }
 }
 

@@ -250,7 +250,7 @@ pub trait Engine: Clone + Eq + Hash {
     /// Does a part of what this process has to do with its own data alone, where it would wait; or `all` of it, when it needs nothing
     /// more of others. So they don't wait for it. `false`: nothing was left.
     #[inline(always)]
-    fn work(&mut self, _me: &Member, _all: bool) -> bool {
+    fn work<R: Region>(&mut self, _region: &R, _me: &Member, _all: bool) -> bool {
         false
     }
 }
@@ -427,7 +427,7 @@ impl<E: Engine> Steps<E> {
                     if self.engine.takes_any() {
                         me.acknowledge(region, base + advance);
                     }
-                    self.engine.work(me, true);
+                    self.engine.work(region, me, true);
                     if self.loans.lends() || self.posted < self.engine.steps() {
                         self.state = State::Return;
                         continue;
@@ -437,7 +437,7 @@ impl<E: Engine> Steps<E> {
                 }
                 State::Publish => {
                     if let Err(wait) = self.post_ahead(region, me) {
-                        if self.engine.work(me, false) {
+                        if self.engine.work(region, me, false) {
                             continue;
                         }
                         return Ok(Poll::Wait(wait));
@@ -449,7 +449,7 @@ impl<E: Engine> Steps<E> {
                     if let Err(halt) = taken {
                         self.state = State::Take(taking);
                         let halted = if self.loans.lends() { self.blocked(region, me, halt) } else { halt.into() };
-                        if halted.is_ok() && self.engine.work(me, false) {
+                        if halted.is_ok() && self.engine.work(region, me, false) {
                             continue;
                         }
                         return halted;

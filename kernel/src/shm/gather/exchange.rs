@@ -192,7 +192,7 @@ impl Plan for Gather<'_> {
         let block = blocks.block(peer);
         if peer == self.me {
             // SAFETY: the caller's promise: both are this process's data.
-            unsafe { copy_private(&self.own, &block, Part::first(block.len())) };
+            unsafe { copy_private(region, &self.own, &block, Part::first(block.len())) };
             return Ok(());
         }
         // SAFETY: the caller's promise.
@@ -205,11 +205,11 @@ impl Plan for Gather<'_> {
     }
 
     #[inline(always)]
-    unsafe fn work(&mut self, all: bool) -> bool {
+    unsafe fn work<R: Region>(&mut self, region: &R, all: bool) -> bool {
         match &self.receive {
             // SAFETY: the caller's promise: both are this process's data.
             Some(blocks) if !self.posts && !self.in_place => unsafe {
-                self.apart.copy(&self.own, &blocks.block(self.me), all)
+                self.apart.copy(region, &self.own, &blocks.block(self.me), all)
             },
             _ => false,
         }

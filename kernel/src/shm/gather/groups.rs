@@ -50,7 +50,7 @@ impl<'a> Grouped<'a> {
     /// Can the ranks be cut into groups, and has a slot room for a group's blocks of `bytes`?
     #[inline]
     pub fn applies(me: &Member, bytes: u64) -> bool {
-        Groups::fit(me.size(), me.layout().params().queue_fragment, bytes)
+        Groups::of(me.size()).is_some_and(|groups| groups.fit(me.layout().params().queue_fragment, bytes))
     }
 
     /// A gather of equal blocks to `root`. `send` is this rank's block; `None` at a root whose block is in place. `receive` is
@@ -75,7 +75,7 @@ impl<'a> Grouped<'a> {
         let receive = if me.rank() == root { receive } else { None };
         let bytes = check(me, send.as_ref(), receive.as_ref(), me.rank() == root)?;
         receive.map_or(Ok(()), |blocks| blocks.check_all(bytes))?;
-        let groups = Groups::with_room(me, bytes)?;
+        let groups = Groups::of_all(me)?.with_room(me, bytes)?;
         let all = receive.and_then(|blocks| blocks.in_one_piece());
         Ok(Self { me: me.rank(), root, groups, send, receive, all, bytes, own: Extent::new(0, 0) })
     }
@@ -163,7 +163,7 @@ impl Plan for Grouped<'_> {
         };
         match &self.send {
             // SAFETY: the caller's promise: both are this process's data.
-            Some(send) if peer == self.me => unsafe { copy_private(send, &receive.block(peer), whole) },
+            Some(send) if peer == self.me => unsafe { copy_private(region, send, &receive.block(peer), whole) },
             None if peer == self.me => {}
             // SAFETY: the caller's promise.
             _ if step == 0 => unsafe {
@@ -198,7 +198,7 @@ mod tests {
             let send = Some(Data::bytes_mut(&mut own));
             let plan = |me| Grouped::plan(me, send, Some(blocks), root).unwrap();
             let plans: Vec<_> = members.iter().map(plan).collect();
-            let Groups { columns, count } = plans[0].groups;
+            let Groups { columns, count, .. } = plans[0].groups;
             for plan in &plans {
                 let takes = |step| (0..ranks).filter(|peer| plan.takes(step, *peer)).count() as u32;
                 let (is_root, collects) = (plan.me == root, plan.groups.column(plan.me) == plan.groups.column(root));

@@ -133,7 +133,9 @@ impl PerSet for P2Allgather<'_> {
                 self.sets.learn(me, self.receive.most());
                 // A2.
                 // SAFETY: both are this process's memory; the block is as long, and the caller may write it.
-                unsafe { copy_private(&self.send, &self.receive.block(me.rank()), Part::first(self.send.len())) };
+                unsafe {
+                    copy_private(region, &self.send, &self.receive.block(me.rank()), Part::first(self.send.len()))
+                };
             }
             self.fill(region, me);
         }

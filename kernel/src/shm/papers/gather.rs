@@ -75,7 +75,7 @@ impl<'a> P2Gather<'a> {
             if self.sets.is_first() {
                 self.sets.tell(region, me, receive);
                 // SAFETY: both are this process's memory; the block is as long, and the caller may write it.
-                unsafe { copy_private(&self.send, &receive.block(me.rank()), Part::first(self.send.len())) };
+                unsafe { copy_private(region, &self.send, &receive.block(me.rank()), Part::first(self.send.len())) };
             }
         }
         while let Some((fragment, step)) = self.sets.next(me.size() - 1) {

@@ -85,7 +85,7 @@ impl<'a> P2Scatter<'a> {
         if self.sets.is_first() {
             self.sets.tell(region, me, send);
             // SAFETY: both are this process's memory; `receive` is as long, and the caller may write it.
-            unsafe { copy_private(&send.block(me.rank()), &self.receive, Part::first(self.receive.len())) };
+            unsafe { copy_private(region, &send.block(me.rank()), &self.receive, Part::first(self.receive.len())) };
         }
         for fragment in self.sets.fragments() {
             for peer in (1..me.size()).map(|step| me.after(step)) {

@@ -172,7 +172,7 @@ impl Plan for Reduce<'_> {
         let (first, mine) = (Some(peer) == self.first, peer == self.me);
         match (first, mine) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
-            (true, true) => unsafe { copy_private(send, receive, part) },
+            (true, true) => unsafe { copy_private(region, send, receive, part) },
             (true, false) => {
                 // In place, this rank's operand of the steps that it has not posted still lies there.
                 let whole = !self.operand.is_in_place();

@@ -246,7 +246,7 @@ mod tests {
             let data = Data::bytes_mut(&mut memory);
             let plans: Vec<_> =
                 members.iter().map(|me| Grouped::plan(me, data, Some(data), Op::SUM_I64, root).unwrap()).collect();
-            let Groups { columns, count } = plans[0].columns.groups;
+            let Groups { columns, count, .. } = plans[0].columns.groups;
             let takes =
                 |rank: Rank, step| (0..ranks).filter(|peer| plans[rank as usize].takes(step, *peer)).count() as u32;
             for first in (STEPS..plans[0].steps() - STEPS).step_by(STEPS as usize) {

@@ -125,7 +125,7 @@ impl Plan for ReduceScatter<'_> {
         let ordered = !self.op.commutative();
         if peer == self.me && (!ordered || self.size == 1) {
             // SAFETY: the caller's promise: both are this process's data.
-            unsafe { copy_private(&self.send.block(self.me), &self.receive, part) };
+            unsafe { copy_private(region, &self.send.block(self.me), &self.receive, part) };
             return Ok(());
         }
         let origin = self.shares.pieces.of_origin(origin, Pair { writer: peer, reader: self.me });

@@ -192,7 +192,7 @@ mod tests {
             let receive = Data::bytes_mut(&mut result);
             let plan = |rank| Grouped::plan(&Member::new(layout, rank).unwrap(), send, receive, Op::SUM_I64).unwrap();
             let plans: Vec<_> = (0..ranks).map(plan).collect();
-            let Groups { columns, count } = plans[0].groups;
+            let Groups { columns, count, .. } = plans[0].groups;
             assert!(plans[0].steps() > 2 * STEPS);
             for (rank, plan) in plans.iter().enumerate() {
                 let takes = |step| (0..ranks).filter(|peer| plan.takes(step, *peer)).count() as u32;

@@ -160,7 +160,7 @@ impl Plan for Grouped<'_> {
         let part = self.cut.part(self.send.len(), piece);
         match (level == 0 && self.highest == Some(peer), self.source(level) == Some(peer)) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
-            (true, _) if peer == self.me => unsafe { copy_private(&self.send, &self.receive, part) },
+            (true, _) if peer == self.me => unsafe { copy_private(region, &self.send, &self.receive, part) },
             // SAFETY: the caller's promise; in place this process has posted its own operand.
             (true, _) => return unsafe { take(region, origin, &self.receive, part) },
             // SAFETY: as above.

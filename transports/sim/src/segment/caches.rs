@@ -3,14 +3,15 @@
 //! A line is in memory, or changed in one core's cache, or unchanged in those of several. A core that has it reads it at once; another
 //! one waits until the line has served those that asked before, and for the transfer from the nearest core that has it. A core
 //! that writes goes on at once, since its store waits in a buffer, but the line can't be read before all other copies are given
-//! up, nor before what the core stored earlier. Caches are as large as need be.
+//! up, nor before what the core stored earlier. A core [keeps](Kept) what its caches have room for; the rest goes to memory.
 //!
 //! Memory that a rank lends has lines, too, behind those of the segment. They are counted from its first byte, so that a run does
-//! not depend on addresses. Other private memory costs the same wherever it is.
+//! not depend on addresses. Other private memory is kept by pages, and comes from memory when it is not kept.
 
+use super::kept::{Item, Kept, PAGE};
 use super::machine::{Distance, MOST, Machine};
+use super::way::Way;
 use crate::Time;
-use std::collections::HashMap;
 
 /// Bytes of a line.
 pub(super) const LINE: u64 = 64;
@@ -18,10 +19,27 @@ pub(super) const LINE: u64 = 64;
 /// Bytes that a core's buffer of stores takes at once: those of two lines. A longer copy waits for its lines.
 pub(super) const BUFFERED: u64 = 2 * LINE;
 
-/// The time, in nanoseconds, in which a link takes as many lines as it can.
-const SPAN: f64 = 1_000.0;
-
 const NOBODY: u16 = u16::MAX;
+
+/// A bit for each core.
+type Cores = [u64; MOST as usize / 64];
+
+/// The cores from `first` on.
+fn cores(first: usize, count: usize) -> Cores {
+    std::array::from_fn(|word| {
+        (0..64).filter(|bit| (first..first + count).contains(&(word * 64 + bit))).fold(0, |bits, bit| bits | 1 << bit)
+    })
+}
+
+/// The first core of `bits`, or the last one.
+fn one_of(bits: Cores, last: bool) -> Option<usize> {
+    let in_word = |at: usize| match bits[at] {
+        0 => None,
+        word if last => Some(at * 64 + 63 - word.leading_zeros() as usize),
+        word => Some(at * 64 + word.trailing_zeros() as usize),
+    };
+    if last { (0..bits.len()).rev().find_map(in_word) } else { (0..bits.len()).find_map(in_word) }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Line {
@@ -30,7 +48,7 @@ struct Line {
     /// When another core gets it from the owner, which can change it until then.
     shared: Time,
     /// A bit for each core that has it.
-    holders: [u64; MOST as usize / 64],
+    holders: Cores,
     /// When it can serve the next request.
     free: Time,
     /// When its owner has it.
@@ -52,6 +70,10 @@ impl Line {
 
     const fn add(&mut self, core: usize) {
         self.holders[core / 64] |= 1 << (core % 64);
+    }
+
+    const fn remove(&mut self, core: usize) {
+        self.holders[core / 64] &= !(1 << (core % 64));
     }
 
     /// All cores that have it, but for this one.
@@ -98,9 +120,17 @@ pub(super) struct Caches {
     lines: Vec<Line>,
     /// By core.
     lent: Vec<Vec<Lent>>,
-    /// By package: how many lines leave it in each [`SPAN`]. Cores that copy are ahead of others, so a link can't just be busy until a
-    /// moment.
-    links: Vec<HashMap<u64, u32>>,
+    /// By core: those of its group, and those of its package.
+    near: Vec<[Cores; 2]>,
+    /// By core: the line that follows those that it has brought to copy them.
+    next: Vec<usize>,
+    /// What a core keeps.
+    kept: Vec<Kept>,
+    /// By package: the link to the others, and memory.
+    links: Vec<Way>,
+    memories: Vec<Way>,
+    /// By group: what comes into it.
+    ports: Vec<Way>,
     pub(super) traffic: Traffic,
 }
 
@@ -128,8 +158,27 @@ impl Caches {
     pub(super) fn new(machine: &Machine, bytes: u64) -> Self {
         let lines = vec![FRESH; bytes.div_ceil(LINE) as usize];
         let lent = vec![Vec::new(); MOST as usize];
-        let links = vec![HashMap::new(); machine.packages as usize];
-        Self { machine: machine.clone(), lines, lent, links, traffic: Traffic::default() }
+        let near = (0..MOST as usize).map(|core| {
+            let (group, package) = (machine.cores as usize, machine.cores as usize * machine.groups as usize);
+            [group, package].map(|count| cores(core / count * count, count))
+        });
+        let kept = (0..MOST).map(|_| Kept::new(machine.cache)).collect();
+        let of_packages = |each| vec![Way::new(each); machine.packages as usize];
+        let (links, memories) = (of_packages(machine.link), of_packages(machine.channels));
+        let ports = vec![Way::new(machine.port); machine.groups as usize * machine.packages as usize];
+        let (near, next) = (near.collect(), vec![usize::MAX; MOST as usize]);
+        Self {
+            machine: machine.clone(),
+            lines,
+            lent,
+            near,
+            next,
+            kept,
+            links,
+            memories,
+            ports,
+            traffic: Traffic::default(),
+        }
     }
 
     pub(super) const fn machine(&self) -> &Machine {
@@ -162,32 +211,78 @@ impl Caches {
         } += 1;
     }
 
-    /// When the link between two packages has brought a line that may go at `at`.
-    fn linked(&mut self, core: usize, source: Source, at: Time) -> Time {
-        let Source::Core(other) = source else { return at };
-        let (to, from) = (self.machine.package_of(core), self.machine.package_of(other));
-        if to == from {
-            return at;
+    /// When a line that may go at `at` has passed what cores share on its way.
+    fn passed(&mut self, core: usize, source: Source, at: Time) -> Time {
+        let (group, package) = (self.machine.group_of(core), self.machine.package_of(core));
+        let at = match source {
+            Source::Memory => self.memories[package].pass(at),
+            Source::Core(other) if self.machine.group_of(other) == group => return at,
+            Source::Core(other) => match self.machine.package_of(other) {
+                from if from == package => at,
+                from => self.links[from].pass(at),
+            },
+        };
+        self.ports[group].pass(at)
+    }
+
+    /// A core has a line from now on, and no other one, if it `takes` it.
+    fn has(&mut self, core: usize, line: usize, takes: Option<Line>, now: Time) {
+        let before = self.lines[line];
+        if let Some(taken) = takes {
+            before.others(core).for_each(|other| self.kept[other].went());
+            self.lines[line] = taken;
         }
-        // A cast of a float saturates.
-        let most = (SPAN / self.machine.link).max(1.0) as u32;
-        let mut span = (at.ns() / SPAN) as u64;
-        loop {
-            let taken = self.links[from].entry(span).or_default();
-            if *taken < most {
-                *taken += 1;
-                return at.max(Time::from_ns(span as f64 * SPAN));
+        self.lines[line].add(core);
+        if !before.holds(core) {
+            self.kept[core].came(line);
+            self.make_room(core, now);
+        }
+    }
+
+    /// What a core has no room for goes; what it has changed goes to memory.
+    fn make_room(&mut self, core: usize, now: Time) {
+        let memory = &mut self.memories[self.machine.package_of(core)];
+        let kept = &mut self.kept[core];
+        while let Some(oldest) = kept.oldest() {
+            match oldest {
+                Item::Line(line) => {
+                    let line = &mut self.lines[line as usize];
+                    if !line.holds(core) {
+                        continue;
+                    }
+                    if line.owner == core as u16 {
+                        line.owner = NOBODY;
+                        memory.pass(now);
+                    }
+                    line.remove(core);
+                    kept.went();
+                }
+                Item::Page(page) if kept.drops(page) => {
+                    (0..Kept::LINES).for_each(|_| {
+                        memory.pass(now);
+                    });
+                }
+                Item::Page(_) => {}
             }
-            span += 1;
         }
+        kept.clear(|line| self.lines[line as usize].holds(core));
     }
 
     /// The nearest core that has the line; the farthest, if `last`.
     fn source(&self, line: usize, core: usize, last: bool) -> Source {
-        let latency = |other: &usize| Time::from_ns(self.machine.between(core, *other).latency);
-        let others = self.lines[line].others(core);
-        let found = if last { others.max_by_key(latency) } else { others.min_by_key(latency) };
-        found.map_or(Source::Memory, Source::Core)
+        let mut others = self.lines[line].holders;
+        others[core / 64] &= !(1 << (core % 64));
+        let [group, package] = &self.near[core];
+        // One of each distance is as good as any other, but the first, or the last, is the same in each run.
+        let within = std::array::from_fn(|at| others[at] & group[at]);
+        let beside = std::array::from_fn(|at| others[at] & package[at] & !group[at]);
+        let beyond = std::array::from_fn(|at| others[at] & !package[at]);
+        let of =
+            |bits: Cores, distance: &Distance| one_of(bits, last).map(|other| (Time::from_ns(distance.latency), other));
+        let Machine { group, package, far, .. } = &self.machine;
+        let found = [of(within, group), of(beside, package), of(beyond, far)].into_iter().flatten();
+        let found = if last { found.max() } else { found.min() };
+        found.map_or(Source::Memory, |(_, other)| Source::Core(other))
     }
 
     /// A core reads a word at `now`; if it `overlaps`, the core goes on before it has the line.
@@ -200,6 +295,8 @@ impl Caches {
             return Load { on, done: on, seen: now, missed: false };
         }
         let seen = now.max(entry.here);
+        // What is copied after it waits for it.
+        self.next[core] = usize::MAX;
         // A copy for which the core has asked while it waited is on its way.
         let (start, cost) = if entry.holds(core) {
             (entry.shared, *self.machine.between(core, entry.owner.into()))
@@ -214,12 +311,12 @@ impl Caches {
     fn fetch(&mut self, core: usize, line: usize, now: Time) -> (Time, Distance) {
         let source = self.source(line, core, false);
         let cost = self.cost(core, source);
-        let start = self.linked(core, source, now.max(self.lines[line].free));
+        let start = self.passed(core, source, now.max(self.lines[line].free));
         self.count(core, source);
         let entry = &mut self.lines[line];
         entry.free = start + Time::from_ns(cost.busy);
         entry.shared = entry.shared.min(start);
-        entry.add(core);
+        self.has(core, line, None, now);
         (start, cost)
     }
 
@@ -235,12 +332,13 @@ impl Caches {
             now + Time::from_ns(self.machine.hit)
         } else {
             let cost = self.cost(core, source);
-            let start = self.linked(core, source, now.max(self.lines[line].free));
+            let free = now.max(self.lines[line].free);
+            // One that has the line gets no bytes: the others give theirs up.
+            let start = if has { free } else { self.passed(core, source, free) };
             self.count(core, source);
             start + Time::from_ns(takes(cost))
         };
-        self.lines[line] = Line { owner: core as u16, here: done, ..FRESH };
-        self.lines[line].add(core);
+        self.has(core, line, Some(Line { owner: core as u16, here: done, ..FRESH }), now);
         done
     }
 
@@ -275,14 +373,16 @@ impl Caches {
         (now + Time::from_ns(self.machine.hit + len as f64 / self.machine.copy), seen)
     }
 
-    /// A core reads or writes `len` bytes one after the other; returns when it has done so. The first line costs its latency.
+    /// A core reads or writes `len` bytes one after the other; returns when it has done so. The first line costs its latency, unless it
+    /// follows those of the copy before, and no word was brought between them.
     pub(super) fn stream(&mut self, core: usize, offset: u64, len: u64, now: Time, writes: bool, rate: f64) -> Time {
         let mut at = now;
         if len == 0 {
             return at;
         }
-        let (mut first, each) = (true, LINE as f64 / rate);
-        for line in self.index(offset)..=self.index(offset + (len - 1)) {
+        let (begin, last) = (self.index(offset), self.index(offset + (len - 1)));
+        let (mut first, each) = (begin != self.next[core] && begin + 1 != self.next[core], LINE as f64 / rate);
+        for line in begin..=last {
             let here = self.lines[line];
             let has = if writes { here.owned(core, at) } else { here.holds(core) };
             if has {
@@ -299,6 +399,7 @@ impl Caches {
                 at = start + Time::from_ns(takes(cost));
             }
         }
+        self.next[core] = if first { usize::MAX } else { last + 1 };
         at
     }
 
@@ -308,8 +409,7 @@ impl Caches {
             return;
         }
         for line in self.index(offset)..=self.index(offset + (len - 1)) {
-            self.lines[line] = Line { owner: core as u16, here: now, free: now, ..FRESH };
-            self.lines[line].add(core);
+            self.has(core, line, Some(Line { owner: core as u16, here: now, free: now, ..FRESH }), now);
         }
     }
 
@@ -332,10 +432,26 @@ impl Caches {
         self.place(core, offset, len, now);
     }
 
-    /// A core writes `len` bytes at this address of its private memory; returns when it has done so. It costs nothing where others
-    /// don't have what was lent of it.
-    pub(super) fn keep(&mut self, core: usize, at: usize, len: u64, now: Time) -> Time {
-        self.lent(core, at, len).map_or(now, |offset| self.stream(core, offset, len, now, true, f64::INFINITY))
+    /// A core reads `len` bytes at this address of its private memory, or writes them; returns when it has done so, but for the copy
+    /// that uses them. It costs nothing where the core keeps them, and others don't have what was lent of them.
+    pub(super) fn private(&mut self, core: usize, at: usize, len: u64, now: Time, writes: bool) -> Time {
+        if let Some(offset) = self.lent(core, at, len) {
+            return self.stream(core, offset, len, now, writes, f64::INFINITY);
+        }
+        let (mut when, mut from, end) = (now, at, at + len as usize);
+        while from < end {
+            let page = from / PAGE;
+            let to = end.min((page + 1) * PAGE);
+            if !self.kept[core].uses(page, writes) {
+                for _ in 0..(to - from).div_ceil(LINE as usize) {
+                    when = self.passed(core, Source::Memory, when) + Time::from_ns(self.machine.memory.stream);
+                    self.count(core, Source::Memory);
+                }
+            }
+            self.make_room(core, when);
+            from = to;
+        }
+        when
     }
 
     /// A core asks for these lines, to write them, and does not wait; returns when it has them.

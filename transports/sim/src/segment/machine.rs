@@ -6,6 +6,9 @@ use std::fmt;
 /// The most ranks of a run.
 pub(super) const MOST: u32 = 256;
 
+/// The fewest bytes that the caches of a core keep.
+const LEAST: u64 = 64 << 10;
+
 /// What it costs to get a line of 64 bytes from a place, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +35,9 @@ pub struct Machine {
     pub hit: f64,
     /// The instructions of a call besides its accesses, nanoseconds.
     pub call: f64,
+    /// Further ones of a call with data: its arguments are checked, and an algorithm is chosen.
+    #[serde(default)]
+    pub data: f64,
     /// An atomic operation besides its line's transfer, nanoseconds.
     pub atomic: f64,
     /// Bytes that a core copies within its own caches, in a nanosecond.
@@ -48,6 +54,19 @@ pub struct Machine {
     pub memory: Distance,
     /// How long the link between two packages is busy with a line, nanoseconds.
     pub link: f64,
+    /// How long a group's way to others and to memory is busy with a line that comes, nanoseconds; 0: any number come at once.
+    #[serde(default)]
+    pub port: f64,
+    /// How long the memory of a package is busy with a line, nanoseconds; 0: as above.
+    #[serde(default)]
+    pub channels: f64,
+    /// Bytes that the caches of a core keep: its own ones, and its share of those that it has in common with others. Left out: as many as need be.
+    #[serde(default = "unlimited")]
+    pub cache: u64,
+}
+
+const fn unlimited() -> u64 {
+    u64::MAX
 }
 
 /// The name of a machine, and the machine.
@@ -66,6 +85,7 @@ const fn alike(cores: u32, packages: u32, near: Distance) -> Machine {
         packages,
         hit: 1.2,
         call: 20.0,
+        data: 40.0,
         atomic: 6.0,
         copy: 24.0,
         fold: 12.0,
@@ -74,17 +94,31 @@ const fn alike(cores: u32, packages: u32, near: Distance) -> Machine {
         far: near,
         memory: distance(110.0, 5.0, 20.0),
         link: 0.6,
+        port: 0.0,
+        channels: channels(204.8),
+        cache: 4 << 20,
     }
 }
+
+/// How long a memory of so many gigabytes a second is busy with a line, if programs get four fifths of them.
+const fn channels(bandwidth: f64) -> f64 {
+    64.0 / (0.8 * bandwidth)
+}
+
+const KIB: u64 = 1 << 10;
 
 /// Two Ice Lake Xeons of so many cores.
 const fn xeons(cores: u32) -> Machine {
     let (far, memory) = (distance(108.0, 8.0, 30.0), distance(90.0, 5.0, 20.0));
-    Machine { far, memory, link: 0.9, ..alike(cores, 2, distance(51.0, 4.0, 12.0)) }
+    let cache = (1280 + 1536) * KIB;
+    Machine { far, memory, link: 0.9, cache, ..alike(cores, 2, distance(51.0, 4.0, 12.0)) }
 }
 
 // Latencies between cores are medians of github.com/nviennot/core-to-core-latency (README.md, of a message by one
-// compare-exchange), or as a machine's comment says.
+// compare-exchange), or as a machine's comment says. A core's caches are its level 2 and its share of the group's level 3, and the
+// memory is what all channels of a package give together, by the vendors' tables: eight of DDR4-3200 (204.8 GB/s) for the EPYC 7R13 and
+// Ice Lake; eight of DDR5-4800 (307.2 GB/s) for Sapphire Rapids and Graviton 3; twelve of them (460.8 GB/s) for the EPYC 9654; a Grace's
+// LPDDR5X (500 GB/s) and an A64FX's HBM2 (256 GB/s a group).
 const KNOWN: [Known; 9] = [
     (
         "epyc-7r13x2",
@@ -92,6 +126,9 @@ const KNOWN: [Known; 9] = [
             groups: 8,
             package: distance(107.0, 6.0, 20.0),
             far: distance(197.0, 10.0, 40.0),
+            // 32 bytes a cycle of a fabric of 1.6 GHz.
+            port: 1.25,
+            cache: (512 + 4096) * KIB,
             ..alike(8, 2, distance(23.0, 2.5, 5.0))
         },
     ),
@@ -104,6 +141,10 @@ const KNOWN: [Known; 9] = [
             groups: 12,
             package: distance(96.0, 6.0, 20.0),
             far: distance(194.0, 10.0, 40.0),
+            // 32 bytes a cycle of a fabric of 1.8 GHz.
+            port: 1.11,
+            channels: channels(460.8),
+            cache: (1024 + 4096) * KIB,
             ..alike(8, 2, distance(27.0, 2.5, 5.0))
         },
     ),
@@ -111,15 +152,27 @@ const KNOWN: [Known; 9] = [
     // Two Sapphire Rapids of 56 cores. Within a package it is a relative: the Xeon W9-3475X with 36 of the same cores (same
     // repository, 36 to 72 ns, most of them 45 to 65). Between packages: that of Graviton 4, 138.6 ns, which is called similar to
     // Sapphire Rapids' (chipsandcheese.com, Arm's Neoverse V2, in AWS's Graviton 4).
-    ("xeon-8480x2", Machine { far: distance(139.0, 8.0, 30.0), link: 0.9, ..alike(56, 2, distance(55.0, 4.0, 12.0)) }),
+    (
+        "xeon-8480x2",
+        Machine {
+            far: distance(139.0, 8.0, 30.0),
+            link: 0.9,
+            channels: channels(307.2),
+            cache: (2048 + 1920) * KIB,
+            ..alike(56, 2, distance(55.0, 4.0, 12.0))
+        },
+    ),
     // The cores on which a flat broadcast was published (docs/results/scale.md).
     ("xeon-24x2", xeons(24)),
     (
         "graviton3",
         Machine {
             call: 25.0,
+            data: 50.0,
             atomic: 8.0,
             memory: distance(110.0, 4.0, 15.0),
+            channels: channels(307.2),
+            cache: (1024 + 512) * KIB,
             ..alike(64, 1, distance(46.0, 4.0, 12.0))
         },
     ),
@@ -128,8 +181,11 @@ const KNOWN: [Known; 9] = [
         "grace",
         Machine {
             call: 25.0,
+            data: 50.0,
             atomic: 8.0,
             memory: distance(110.0, 4.0, 15.0),
+            channels: channels(500.0),
+            cache: (1024 + 1621) * KIB,
             ..alike(72, 1, distance(45.0, 4.0, 12.0))
         },
     ),
@@ -141,10 +197,13 @@ const KNOWN: [Known; 9] = [
         Machine {
             groups: 4,
             call: 40.0,
+            data: 80.0,
             atomic: 12.0,
             copy: 16.0,
             fold: 8.0,
             package: distance(107.0, 6.0, 20.0),
+            channels: channels(1024.0),
+            cache: 683 * KIB,
             ..alike(12, 1, distance(46.0, 4.0, 12.0))
         },
     ),
@@ -198,8 +257,14 @@ impl Machine {
         };
         time("hit", self.hit)?;
         time("call", self.call)?;
+        time("data", self.data)?;
         time("atomic", self.atomic)?;
         time("link", self.link)?;
+        time("port", self.port)?;
+        time("channels", self.channels)?;
+        if self.cache < LEAST {
+            return Err(Unfit::Cache(self.cache));
+        }
         for (name, distance) in
             [("group", self.group), ("package", self.package), ("far", self.far), ("memory", self.memory)]
         {
@@ -224,6 +289,8 @@ pub enum Unfit {
     Time(&'static str),
     /// A rate is not from 10⁻³ to 10⁶ bytes in a nanosecond.
     Rate(&'static str),
+    /// The caches of a core keep fewer than 64 KiB.
+    Cache(u64),
     /// There are more ranks than cores, or than a run can have.
     Ranks {
         /// The ranks.
@@ -239,6 +306,7 @@ impl fmt::Display for Unfit {
             Self::Zero(name) => write!(f, "{name} is 0, must be at least 1"),
             Self::Time(name) => write!(f, "{name} has a time that is not from 0 to 1000000 ns"),
             Self::Rate(name) => write!(f, "{name} is not from 0.001 to 1000000 bytes in a nanosecond"),
+            Self::Cache(bytes) => write!(f, "cache is {bytes}, must be at least {LEAST} bytes"),
             Self::Ranks { ranks, most } => {
                 write!(f, "ranks is {ranks}, must be at most {most}: each has a core of its own")
             }

@@ -26,10 +26,12 @@
 //! ```
 
 mod caches;
+mod kept;
 mod machine;
 mod region;
 pub mod rivals;
 mod turns;
+mod way;
 
 pub use caches::Traffic;
 pub use machine::{Distance, Machine, Unfit};

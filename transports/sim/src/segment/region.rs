@@ -155,7 +155,7 @@ unsafe impl Region for View {
     unsafe fn write(&self, at: Extent, src: Buf) {
         let at = at.part(0, src.len() as u64);
         // SAFETY: the caller's promise, passed on.
-        self.clock.write(at.offset(), at.len(), || unsafe { self.segment.write(at, src) });
+        self.clock.write(at.offset(), at.len(), src.ptr().addr(), || unsafe { self.segment.write(at, src) });
     }
 
     unsafe fn read(&self, at: Extent, dst: Buf) {
@@ -180,9 +180,15 @@ unsafe impl Region for View {
     }
 
     unsafe fn fold_private(&self, left: Buf, acc: Buf, op: &Op) {
-        self.clock.fold(left.len().min(acc.len()), acc.ptr().addr());
+        self.clock.fold(left.ptr().addr(), acc.ptr().addr(), left.len().min(acc.len()) as u64);
         // SAFETY: the caller's promise, passed on.
         unsafe { self.segment.fold_private(left, acc, op) }
+    }
+
+    unsafe fn copy_private(&self, src: Buf, dst: Buf) {
+        self.clock.copy(src.ptr().addr(), dst.ptr().addr(), dst.len() as u64);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.segment.copy_private(src, dst) }
     }
 
     fn lend(&self, memory: Buf, kind: Kind) -> Option<Loan> {

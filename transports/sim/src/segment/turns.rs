@@ -255,11 +255,11 @@ impl Clock {
         self.turns.state().caches.traffic
     }
 
-    /// Copies `len` bytes of this process's memory to `offset` of the segment, by `access`.
-    pub(super) fn write(&self, offset: u64, len: u64, access: impl FnOnce()) {
+    /// Copies `len` bytes of this process's memory, at the address `from`, to `offset` of the segment, by `access`.
+    pub(super) fn write(&self, offset: u64, len: u64, from: usize, access: impl FnOnce()) {
         let me = self.rank;
         self.turns.access(me, |state| {
-            let now = state.clocks[me];
+            let now = state.caches.private(me, from, len, state.clocks[me], false);
             if len <= BUFFERED {
                 (state.clocks[me], state.drained[me]) = state.caches.buffer(me, offset, len, now, state.before(me));
             } else {
@@ -283,7 +283,7 @@ impl Clock {
                 At::Lent { lender, address } => caches.lent(lender as usize, address, len),
             };
             let read = offset.map_or(now, |offset| caches.stream(me, offset, len, now, false, rate));
-            let end = caches.keep(me, into, len, read);
+            let end = caches.private(me, into, len, read, true);
             state.clocks[me] = end;
             if end > read {
                 state.drained[me] = state.before(me).max(end);
@@ -389,12 +389,23 @@ impl Clock {
         !std::mem::take(&mut state.failed[self.rank])
     }
 
-    /// `len` bytes of this process's own memory are folded into those at the address `into`.
-    pub(super) fn fold(&self, len: usize, into: usize) {
+    /// `len` bytes of this process's own memory at the address `from` are folded into those at `into`.
+    pub(super) fn fold(&self, from: usize, into: usize, len: u64) {
+        self.within(from, into, len, |machine| machine.fold);
+    }
+
+    /// The same, copied.
+    pub(super) fn copy(&self, from: usize, into: usize, len: u64) {
+        self.within(from, into, len, |machine| machine.copy);
+    }
+
+    fn within(&self, from: usize, into: usize, len: u64, rate: fn(&Machine) -> f64) {
         let me = self.rank;
         self.turns.access(me, |state| {
-            let folded = state.clocks[me] + Time::from_ns(len as f64 / state.caches.machine().fold);
-            state.clocks[me] = state.caches.keep(me, into, len as u64, folded);
+            let caches = &mut state.caches;
+            let read = caches.private(me, from, len, state.clocks[me], false);
+            let done = read + Time::from_ns(len as f64 / rate(caches.machine()));
+            state.clocks[me] = caches.private(me, into, len, done, true);
             state.missed[me] = false;
         });
     }

@@ -2,6 +2,7 @@
 
 use unisono_kernel::algorithm::BarrierAlgorithm;
 use unisono_kernel::call::Call;
+use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::Error;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Flag, Layout, Params, Region};
@@ -16,6 +17,7 @@ fn machine() -> Machine {
         packages: 2,
         hit: 1.0,
         call: 0.0,
+        data: 0.0,
         atomic: 7.0,
         copy: 64.0,
         fold: 32.0,
@@ -24,6 +26,9 @@ fn machine() -> Machine {
         far: distance(10_000.0),
         memory: distance(5_000.0),
         link: 300.0,
+        port: 0.0,
+        channels: 0.0,
+        cache: 1 << 20,
     }
 }
 
@@ -291,6 +296,91 @@ fn what_is_lent_is_copied_once() {
     assert_eq!(lends(1), (root, reader, lines), "a run depends on no address");
 }
 
+/// Ranks that are each alone copy 64 KiB of theirs, 16 pages, to as many others, twice; returns the time of each copy on each rank, and
+/// the lines that came from memory.
+fn copies(machine: &Machine, ranks: u32) -> (Vec<[f64; 2]>, u64) {
+    const LEN: usize = 65_536;
+    let ends = run(machine, Params::new(ranks), |communicator, clock| {
+        let mut pages = vec![communicator.rank() as u8; 2 * LEN + 4096];
+        let begin = pages.as_ptr().align_offset(4096);
+        let (from, to) = pages[begin..begin + 2 * LEN].split_at_mut(LEN);
+        let mut ends = [0.0; 2];
+        for end in &mut ends {
+            clock.meet();
+            let before = clock.now().ns();
+            // SAFETY: both are memory of this test's, and apart.
+            unsafe { communicator.comm().region().copy_private(Buf::of(from), Buf::of_mut(to)) };
+            *end = clock.now().ns() - before;
+        }
+        assert!(to == from);
+        clock.meet();
+        (ends, clock.traffic().memory)
+    });
+    let ends = ends.unwrap();
+    (ends.iter().map(|end| end.0).collect(), ends[0].1)
+}
+
+#[test]
+fn private_memory_that_a_core_does_not_keep_comes_from_memory() {
+    let copy = 65_536.0 / 64.0;
+    // The program has just made it. Later it is still there,
+    assert_eq!(copies(&Machine { cache: 1 << 17, ..machine() }, 1), (vec![[copy; 2]], 0));
+    // or each page has gone when the core comes back to it: what came first goes first.
+    let small = Machine { cache: 1 << 16, ..machine() };
+    assert_eq!(copies(&small, 1), (vec![[copy, copy + 2048.0 * 500.0]], 2048));
+}
+
+#[test]
+fn cores_share_the_memory_of_their_package() {
+    let small = |channels| Machine { cache: 1 << 16, channels, ..machine() };
+    let last = |(ends, _): (Vec<[f64; 2]>, u64)| ends.iter().map(|end| end[1]).fold(0.0, f64::max);
+    // A core asks for a line each 500 ns, and each other one goes back: so four for twelve in a microsecond, of which the memory
+    // takes as many, or four.
+    assert!(last(copies(&small(1.0), 4)) < 1.01 * last(copies(&small(0.0), 1)));
+    let shared = last(copies(&small(250.0), 4));
+    assert!((2.7..3.6).contains(&(shared / last(copies(&small(0.0), 1)))), "{shared}");
+    // Four more have a memory of their own.
+    assert_eq!(last(copies(&small(250.0), 8)), shared);
+}
+
+/// A broadcast of 64 KiB among the four cores of a package, each time the same memory: when the last rank is done, and the lines that
+/// came from another group and from memory.
+fn broadcast(machine: &Machine) -> (f64, u64, u64) {
+    let ends = run(machine, Params { lines: 2, queue_slots: 4, ..Params::new(4) }, |mut communicator, clock| {
+        let mut bytes = vec![communicator.rank() as u8; 65_536 + 4096];
+        let begin = bytes.as_ptr().align_offset(4096);
+        let bytes = &mut bytes[begin..begin + 65_536];
+        (0..3).try_for_each(|_| communicator.bcast(bytes, 0))?;
+        clock.meet();
+        let (before, traffic) = (clock.now().ns(), clock.traffic());
+        communicator.bcast(bytes, 0)?;
+        let took = clock.now().ns() - before;
+        clock.meet();
+        assert!(bytes.iter().all(|&byte| byte == 0));
+        let after = clock.traffic();
+        Ok::<_, Error>((took, after.package - traffic.package, after.memory - traffic.memory))
+    });
+    let ends: Vec<_> = ends.unwrap().into_iter().map(Result::unwrap).collect();
+    (ends.iter().map(|end| end.0).fold(0.0, f64::max), ends[0].1, ends[0].2)
+}
+
+#[test]
+fn so_many_lines_come_into_a_group() {
+    let (free, lines, memory) = broadcast(&machine());
+    assert!(lines >= 1024 && memory == 0, "{lines} {memory}");
+    let (narrow, ..) = broadcast(&Machine { port: 500.0, ..machine() });
+    assert!(narrow >= 1024.0 * 500.0 && narrow > 2.0 * free, "{narrow} {free}");
+}
+
+#[test]
+fn lines_of_the_segment_that_a_core_does_not_keep_go_to_memory() {
+    let (kept, ..) = broadcast(&machine());
+    let (gone, _, memory) = broadcast(&Machine { cache: 1 << 16, ..machine() });
+    // Each of four ranks has 64 KiB of its own; the root has as many lines of the segment.
+    assert!((1024..6 * 1024).contains(&memory), "{memory}");
+    assert!(gone > kept + 1024.0 * 500.0, "{gone} {kept}");
+}
+
 fn sums(ranks: u32, machine: &Machine) -> Vec<(u64, f64, Traffic)> {
     let bodies = run(machine, Params::new(ranks).with_cico(), |mut communicator, clock| {
         let mut value = u64::from(communicator.rank()).to_ne_bytes();
@@ -356,9 +446,14 @@ fn machines_that_are_none_are_refused_by_name() {
     assert_eq!(refused(|machine| machine.groups = 0, 1), Unfit::Zero("groups"));
     assert_eq!(refused(|machine| machine.far.stream = f64::NAN, 1), Unfit::Time("far"));
     assert_eq!(refused(|machine| machine.copy = 0.0, 1), Unfit::Rate("copy"));
+    assert_eq!(refused(|machine| machine.channels = -1.0, 1), Unfit::Time("channels"));
+    assert_eq!(refused(|machine| machine.cache = 65_535, 1), Unfit::Cache(65_535));
     assert_eq!(refused(|_| (), 9), Unfit::Ranks { ranks: 9, most: 8 });
     assert_eq!(refused(|machine| machine.cores = 1 << 20, 257), Unfit::Ranks { ranks: 257, most: 256 });
     assert!(Machine::names().all(|name| Machine::named(name).is_some()) && Machine::named("abacus").is_none());
     let text = serde_json::to_string(&machine()).unwrap();
     assert_eq!(serde_json::from_str::<Machine>(&text).unwrap(), machine());
+    // A file may leave out what limits nothing.
+    let text = text.replace(",\"port\":0.0,\"channels\":0.0,\"cache\":1048576", "");
+    assert_eq!(serde_json::from_str::<Machine>(&text).unwrap(), Machine { cache: u64::MAX, ..machine() });
 }

@@ -8,6 +8,7 @@
 //! | `copy` | bytes copied into a slot that nobody reads |
 //! | `fold` | bytes of a slot that nobody writes, folded |
 //! | `call` | a barrier of one rank |
+//! | `data` | an allreduce of 8 B of one rank, without `call` |
 //!
 //! The others are those of `near-pair`.
 
@@ -23,6 +24,7 @@ use crate::team::Team;
 use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
+use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::Error;
 use unisono_kernel::op::Op;
@@ -69,6 +71,7 @@ struct Round {
     copy: f64,
     fold: f64,
     call: f64,
+    data: f64,
     /// By cell.
     cells: Vec<f64>,
 }
@@ -96,7 +99,8 @@ pub(crate) fn work(team: &mut Team, args: &Caches) -> Result<(), Failure> {
     let machine = machine(
         of(|round| f64::midpoint(round.ways[0], round.ways[1]))?,
         of(|round| round.stream)?,
-        [of(|round| round.copy)?, of(|round| round.fold)?, of(|round| round.call)?],
+        [of(|round| round.copy)?, of(|round| round.fold)?],
+        [of(|round| round.call)?, of(|round| round.data)?],
     )?;
     let rows = contenders.iter().enumerate().map(|(at, Contender { subject, .. })| {
         let measured = median(kept.iter().map(|round| round.cells[at]))?;
@@ -140,10 +144,10 @@ fn median(values: impl Iterator<Item = f64>) -> Result<Median, Failure> {
 }
 
 /// Two cores that share a cache, with what was measured.
-fn machine(way: f64, stream: f64, [copy, fold, call]: [f64; 3]) -> Result<Machine, Failure> {
+fn machine(way: f64, stream: f64, [copy, fold]: [f64; 2], [call, data]: [f64; 2]) -> Result<Machine, Failure> {
     let near = Machine::named("near-pair").ok_or_else(|| Failure::Words("no machine near-pair".into()))?;
     let group = Distance { latency: way / 2.0, stream, ..near.group };
-    Ok(Machine { call, copy, fold, group, package: group, far: group, ..near })
+    Ok(Machine { call, data, copy, fold, group, package: group, far: group, ..near })
 }
 
 fn round(team: &mut Team, joined: &mut Joined, contenders: &mut [Contender]) -> Result<Round, Failure> {
@@ -154,7 +158,7 @@ fn round(team: &mut Team, joined: &mut Joined, contenders: &mut [Contender]) -> 
     // Other work on the cores may make it less than nothing.
     let stream = ((f64::midpoint(inwards, outwards) - way / 2.0) / lines).max(0.0);
     let [copy, fold] = alone(team, joined)?;
-    let call = call()?;
+    let [call, data] = instructions()?;
     let plan = Plan { iterations: None, warm: true, lent: false, rotates: true, budget: BUDGET };
     let mut cells = Vec::new();
     for contender in contenders {
@@ -163,7 +167,7 @@ fn round(team: &mut Team, joined: &mut Joined, contenders: &mut [Contender]) -> 
         cells.push(median(ns)?.value);
     }
     let after = Floors::measure(team, joined, &[], true)?.notice();
-    Ok(Round { ways: [way, after], stream, copy, fold, call, cells })
+    Ok(Round { ways: [way, after], stream, copy, fold, call, data, cells })
 }
 
 /// Bytes in a nanosecond that rank 0 copies into a slot of its own, and folds from there, while nobody else uses it.
@@ -190,18 +194,23 @@ fn alone(team: &mut Team, joined: &Joined) -> Result<[f64; 2], Failure> {
     Ok([copy, fold])
 }
 
-/// Nanoseconds of a barrier of one rank.
-fn call() -> Result<f64, Failure> {
+/// Nanoseconds of a barrier of one rank, and those that an allreduce of 8 B takes longer.
+fn instructions() -> Result<[f64; 2], Failure> {
     const TIMES: u32 = 100_000;
-    let of = |mut communicator: unisono_kernel::comm::Communicator<unisono_local::Local>| {
-        let begin = Instant::now();
-        for _ in 0..TIMES {
-            communicator.barrier()?;
-        }
-        Ok::<_, Error>(begin.elapsed().as_nanos() as f64 / f64::from(TIMES))
+    let of = |mut communicator: Communicator<unisono_local::Local>| {
+        let mut time = |call: fn(&mut Communicator<_>) -> Result<(), Error>| {
+            let begin = Instant::now();
+            for _ in 0..TIMES {
+                call(&mut communicator)?;
+            }
+            Ok::<_, Error>(begin.elapsed().as_nanos() as f64 / f64::from(TIMES))
+        };
+        let barrier = time(Communicator::barrier)?;
+        let allreduce = time(|communicator| communicator.allreduce_in_place(&mut [0; 8], Op::SUM_F64))?;
+        Ok::<_, Error>([barrier, (allreduce - barrier).max(0.0)])
     };
     let times = unisono_local::run(Params::new(1), of)?;
-    Ok(times.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().sum())
+    times.into_iter().next().ok_or_else(|| Failure::Words("no rank ran".into()))?.map_err(Failure::from)
 }
 
 #[cfg(test)]
@@ -211,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_simulator_reads_the_machine_that_is_written() -> Result<(), Failure> {
-        let measured = machine(81.5, 3.25, [21.0, 9.5, 17.0])?;
+        let measured = machine(81.5, 3.25, [21.0, 9.5], [17.0, 31.0])?;
         let file = std::env::temp_dir().join(format!("unisono-caches-{}.json", std::process::id()));
         write(&file, &serde_json::to_string_pretty(&measured)?)?;
         let read = segment::machine(&file.to_string_lossy());
@@ -220,7 +229,7 @@ mod tests {
         assert_eq!(read, measured);
         // What was measured, and both cores are as near as in one group; the others are those of near-pair.
         assert_eq!((read.group.latency, read.group.stream), (40.75, 3.25));
-        assert_eq!((read.copy, read.fold, read.call), (21.0, 9.5, 17.0));
+        assert_eq!((read.copy, read.fold, read.call, read.data), (21.0, 9.5, 17.0, 31.0));
         assert_eq!((read.group, read.package), (read.package, read.far));
         let near = Machine::named("near-pair").ok_or_else(|| Failure::Words("no machine near-pair".into()))?;
         assert_eq!((read.all_cores(), read.memory, read.group.busy), (2, near.memory, near.group.busy));
