@@ -7,7 +7,7 @@
 //! Its name has a hash of the processor's name and the number of PUs, so that machines which share a home directory do
 //! not take each other's.
 
-use super::{ByKind, LendFrom, Lengths};
+use super::{ByKind, LendFrom, Lengths, Lent};
 use crate::sys;
 use std::fmt::Write;
 use std::io;
@@ -42,7 +42,7 @@ pub struct Measured {
     pub cells: Vec<Cell>,
 }
 
-/// A single copy must take less than this part of two copies' time: what differs less may be another way round in the
+/// One way to copy must take less than this part of another one's time: what differs less may be another way round in the
 /// next minute.
 pub const CLEARLY: f64 = 0.9;
 
@@ -71,9 +71,18 @@ impl Measured {
     /// The lengths at which a single copy is clearly faster in this collective among so many ranks as were measured, with `warm`
     /// buffers or others: of the runs of neighbouring lengths at which it is, the one with most. `None`: there is none.
     pub fn lengths(&self, collective: &str, ranks: u32, warm: bool) -> Option<Lengths> {
+        let across = |cell: &Cell| cell.across_ns.is_some_and(|across| across < CLEARLY * cell.segment_ns);
+        self.run(collective, ranks, warm, across)
+    }
+
+    /// The lengths at which two copies are clearly faster than reading what is lent where it lies, likewise.
+    pub fn posted(&self, collective: &str, ranks: u32, warm: bool) -> Option<Lengths> {
+        self.run(collective, ranks, warm, |cell| cell.segment_ns < CLEARLY * cell.lent_ns)
+    }
+
+    fn run(&self, collective: &str, ranks: u32, warm: bool, wins: impl Fn(&Cell) -> bool) -> Option<Lengths> {
         let mut cells: Vec<&Cell> = self.of(collective, ranks, warm).collect();
         cells.sort_by_key(|cell| cell.bytes);
-        let wins = |cell: &Cell| cell.across_ns.is_some_and(|across| across < CLEARLY * cell.segment_ns);
         let runs = cells.chunk_by(|a, b| wins(a) == wins(b)).scan(0, |end, run| {
             *end += run.len();
             Some((run, cells.get(*end)))
@@ -92,11 +101,15 @@ impl Measured {
     /// The same for all collectives, among the fewest ranks that were measured, and among the most.
     pub fn lends(&self) -> LendFrom {
         let all = || KINDS.iter().flat_map(|kind| [(kind, true), (kind, false)]);
-        let among = |ranks| {
-            all().fold(ByKind::NONE, |from, ((name, kind), warm)| match self.lengths(name, ranks, warm) {
-                Some(lengths) => from.and(*kind, warm, lengths),
-                None => from,
+        let by_kind = |lengths: &dyn Fn(&str, bool) -> Option<Lengths>| {
+            all().fold(ByKind::NONE, |all, ((name, kind), warm)| match lengths(name, warm) {
+                Some(lengths) => all.and(*kind, warm, lengths),
+                None => all,
             })
+        };
+        let among = |ranks| Lent {
+            ordinary: by_kind(&|name, warm| self.lengths(name, ranks, warm)),
+            posted: by_kind(&|name, warm| self.posted(name, ranks, warm)),
         };
         let (few, many) = self.extremes();
         // Beyond the middle, by ratio, those of many.
@@ -223,7 +236,7 @@ mod tests {
             let cells = ratios.iter().map(|(bytes, ratio)| cell("bcast", *bytes, 100.0, Some(100.0 * ratio)));
             let measured = Measured { cells: cells.collect() };
             let lengths = measured.lengths("bcast", 2, true);
-            assert_eq!(measured.lends().among(9, false).lengths(Kind::Bcast, true), lengths);
+            assert_eq!(measured.lends().among(9, false).ordinary.lengths(Kind::Bcast, true), lengths);
             lengths.map(|Lengths { from, below }| (from, below))
         };
         assert_eq!(of(&[(4000, 0.8), (1000, 0.5), (2000, 0.95), (8000, 0.5)]), Some((4000, usize::MAX)));
@@ -235,9 +248,21 @@ mod tests {
         let both = |cold| {
             let cold = Cell { warm: false, ..cell("bcast", 8, 100.0, cold) };
             let measured = Measured { cells: vec![cell("bcast", 8, 100.0, Some(50.0)), cold] };
-            [true, false].map(|warm| measured.lends().among(2, false).lengths(Kind::Bcast, warm).is_some())
+            [true, false].map(|warm| measured.lends().among(2, false).ordinary.lengths(Kind::Bcast, warm).is_some())
         };
         assert_eq!([both(Some(80.0)), both(Some(95.0)), both(None)], [[true; 2], [true, false], [true, false]]);
+    }
+
+    #[test]
+    fn what_two_cores_copy_faster_is_not_lent() {
+        let cells = [(1000, 100.0), (2000, 120.0), (8000, 130.0), (16_000, 105.0)];
+        let cells = cells.map(|(bytes, lent_ns)| Cell { lent_ns, ..cell("reduce", bytes, 100.0, None) });
+        let measured = Measured { cells: cells.into() };
+        let posted = measured.lends().among(2, false).posted;
+        let (from, below) = (2000, 11_313);
+        assert_eq!(posted.lengths(Kind::Reduce, true), Some(Lengths { from, below }));
+        assert_eq!([posted.lengths(Kind::Reduce, false), posted.lengths(Kind::Gather, true)], [None; 2]);
+        assert_eq!(measured.lends().among(2, true).posted, ByKind::NONE, "ranks share cores");
     }
 
     #[test]
@@ -248,7 +273,7 @@ mod tests {
             cell("reduce", 8, 100.0, None),
             cell("unheard", 8, 100.0, Some(1.0)),
         ];
-        let from = Measured { cells }.lends().among(2, false);
+        let from = Measured { cells }.lends().among(2, false).ordinary;
         assert_eq!(
             [Kind::Scatter, Kind::Gather, Kind::Reduce, Kind::Scan]
                 .map(|kind| from.lengths(kind, true).map(|lengths| lengths.from)),
@@ -301,7 +326,7 @@ mod tests {
         let cells = cells.map(|(ranks, bytes, across)| Cell { ranks, ..cell("scatter", bytes, 100.0, Some(across)) });
         let measured = Measured { cells: cells.into() };
         let from = |ranks, crowded| {
-            measured.lends().among(ranks, crowded).lengths(Kind::Scatter, true).map(|lengths| lengths.from)
+            measured.lends().among(ranks, crowded).ordinary.lengths(Kind::Scatter, true).map(|lengths| lengths.from)
         };
         assert_eq!([2, 5, 6, 64].map(|ranks| from(ranks, false)), [64, 64, 8, 8].map(Some));
         assert_eq!(from(64, true), from(2, true), "nothing that was measured");

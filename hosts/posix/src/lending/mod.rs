@@ -79,8 +79,8 @@ impl fmt::Display for Lengths {
     }
 }
 
-/// The lengths of messages that are lent and lie in ordinary memory: of each kind of collective, in buffers
-/// that are used again and again (*warm*: the caches may hold them) and in others (*cold*).
+/// Lengths of messages of each kind of collective, in buffers that are used again and again (*warm*: the caches may hold them) and
+/// in others (*cold*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByKind {
     warm: [Lengths; KINDS],
@@ -91,7 +91,7 @@ pub struct ByKind {
 const KINDS: usize = 16;
 
 impl ByKind {
-    /// No message is lent.
+    /// None of any kind.
     pub const NONE: Self = Self { warm: [Lengths::NONE; KINDS], cold: [Lengths::NONE; KINDS] };
 
     /// The same, but messages of this kind of collective, in `warm` buffers or in others, of these lengths.
@@ -102,10 +102,26 @@ impl ByKind {
         self
     }
 
-    /// The lengths of messages of this kind that are lent from a `warm` buffer or another; `None`: none is.
+    /// The lengths of this kind, in a `warm` buffer or another; `None`: there are none.
     pub fn lengths(&self, kind: Kind, warm: bool) -> Option<Lengths> {
         let all = if warm { &self.warm } else { &self.cold };
         all.get(kind as usize).copied().filter(|lengths| lengths.from < usize::MAX)
+    }
+}
+
+/// Which messages of a communicator are lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lent {
+    /// Those in ordinary memory that are.
+    pub ordinary: ByKind,
+    /// Those in the heap that are not, though they could be read where they lie: two cores that copy are faster.
+    pub posted: ByKind,
+}
+
+impl Lent {
+    /// These in ordinary memory, and all in the heap.
+    const fn and_heap(ordinary: ByKind) -> Self {
+        Self { ordinary, posted: ByKind::NONE }
     }
 }
 
@@ -113,8 +129,8 @@ impl ByKind {
 /// of what the one core would copy alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LendFrom {
-    few: ByKind,
-    many: ByKind,
+    few: Lent,
+    many: Lent,
     /// So many ranks are many.
     bound: usize,
     /// The user says so; else it holds for ranks with a core each.
@@ -132,11 +148,12 @@ impl LendFrom {
     }
 
     const fn asked(all: ByKind) -> Self {
+        let all = Lent::and_heap(all);
         Self { few: all, many: all, bound: usize::MAX, asked: true }
     }
 
     /// As was measured among few ranks with a core each, and among many: `bound` and more.
-    pub const fn measured(few: ByKind, many: ByKind, bound: usize) -> Self {
+    pub const fn measured(few: Lent, many: Lent, bound: usize) -> Self {
         Self { few, many, bound, asked: false }
     }
 
@@ -146,9 +163,9 @@ impl LendFrom {
     }
 
     /// Those of a communicator.
-    pub const fn among(&self, ranks: usize, crowded: bool) -> ByKind {
+    pub const fn among(&self, ranks: usize, crowded: bool) -> Lent {
         if crowded && !self.asked {
-            Self::CROWDED
+            Lent::and_heap(Self::CROWDED)
         } else if self.is_many(ranks) {
             self.many
         } else {
@@ -165,7 +182,7 @@ impl LendFrom {
     /// Where nothing was measured: long scatters among many alone, for the same reason (69).
     pub const UNMEASURED: Self = {
         let many = ByKind::NONE.and(Kind::Scatter, true, Self::LONG).and(Kind::Scatter, false, Self::LONG);
-        Self::measured(ByKind::NONE, many, MANY)
+        Self::measured(Lent::and_heap(ByKind::NONE), Lent::and_heap(many), MANY)
     };
 
     /// What the [variable](VARIABLE) says: a number of bytes, `off`, or `auto`, which is the default: what was
@@ -268,7 +285,7 @@ pub struct Lenders {
     windows: Option<Arc<Windows>>,
     /// Bytes of the shortest message that is lent in the heap or a window.
     least: usize,
-    from: ByKind,
+    lent: Lent,
     recent: Recent,
     log: Option<Log>,
     tally: Option<Arc<Tally>>,
@@ -292,9 +309,9 @@ impl Lenders {
     ) -> Self {
         let (refused, pause) = (AtomicU32::new(0), AtomicU32::new(0));
         let least = if crowded { CROWDED_LEAST } else { LEAST };
-        let from = from.among(peers.len(), crowded);
+        let lent = from.among(peers.len(), crowded);
         let (recent, turns) = (Recent::default(), (!crowded).then(Turns::new));
-        Self { peers, heap, windows: None, least, from, recent, log, tally: None, refused, pause, turns }
+        Self { peers, heap, windows: None, least, lent, recent, log, tally: None, refused, pause, turns }
     }
 
     /// The same, whose loans are counted.
@@ -307,6 +324,16 @@ impl Lenders {
     #[must_use]
     pub fn with_windows(self, windows: Arc<Windows>) -> Self {
         Self { windows: Some(windows), ..self }
+    }
+
+    /// Has a message of so many bytes, in this memory, one of these lengths?
+    fn is_of(&self, lengths: &ByKind, kind: Kind, bytes: usize, memory: Buf) -> bool {
+        let has = |warm| lengths.lengths(kind, warm).is_some_and(|lengths| lengths.contains(bytes));
+        match [has(true), has(false)] {
+            [false, false] => false,
+            [warm, _] if self.recent.has(memory.ptr().addr()) => warm,
+            [_, cold] => cold,
+        }
     }
 
     /// May a message be lent that may be refused? Each refusal makes such loans rarer.
@@ -323,7 +350,11 @@ impl Lenders {
 // a region with these lenders holds them.
 unsafe impl unisono_shm::Lenders for Lenders {
     fn lend(&self, memory: Buf, kind: Kind) -> Option<Loan> {
+        // The message for one reader.
+        let readers = if matches!(kind, Kind::Scatter | Kind::Alltoall) { self.peers.len().max(1) } else { 1 };
+        let message = memory.len().div_ceil(readers);
         if memory.len() >= self.least
+            && !self.is_of(&self.lent.posted, kind, message, memory)
             && let Some(offset) = self.heap.and_then(|heap| heap.offset_of(memory.ptr(), memory.len()))
         {
             return Some(Loan { way: HEAP, at: offset });
@@ -333,20 +364,7 @@ unsafe impl unisono_shm::Lenders for Lenders {
         {
             return self.dares().then_some(loan);
         }
-        // The message for one reader.
-        let readers = if matches!(kind, Kind::Scatter | Kind::Alltoall) { self.peers.len().max(1) } else { 1 };
-        let message = memory.len().div_ceil(readers);
-        let lends = |warm| self.from.lengths(kind, warm).is_some_and(|lengths| lengths.contains(message));
-        let lends = match [lends(true), lends(false)] {
-            [false, false] => false,
-            [warm, cold] => {
-                if self.recent.has(memory.ptr().addr()) {
-                    warm
-                } else {
-                    cold
-                }
-            }
-        };
+        let lends = self.is_of(&self.lent.ordinary, kind, message, memory);
         let way = || match &self.turns {
             Some(turns) if kind == Kind::Scatter => turns.lend(readers - 1, ADDRESS),
             _ => ADDRESS,
@@ -573,7 +591,13 @@ mod tests {
     #[test]
     fn buffers_that_are_used_again_are_lent_from_their_own_length_on() {
         let few = ByKind::NONE.and(Kind::Bcast, true, Lengths { from: 8, below: 40 }).and(Kind::Bcast, false, from(16));
-        let lenders = Lenders::new(Box::new([]), None, LendFrom::measured(few, few, 2), false, None);
+        let lenders = Lenders::new(
+            Box::new([]),
+            None,
+            LendFrom::measured(Lent::and_heap(few), Lent::and_heap(few), 2),
+            false,
+            None,
+        );
         let memory = [0u8; 100];
         let lends = |at: usize, bytes| lenders.lend(Buf::of(&memory[at..at + bytes]), Kind::Bcast).is_some();
         assert!(!lends(0, 7) && !lends(0, 7), "too short for either");
@@ -587,9 +611,9 @@ mod tests {
     fn what_was_measured_holds_for_few_ranks_or_many_and_not_where_they_share_cores() {
         let few = ByKind::NONE.and(Kind::Alltoall, true, from(8)).and(Kind::Alltoall, false, from(9));
         let many = ByKind::NONE.and(Kind::Scatter, true, from(7));
-        let measured = LendFrom::measured(few, many, 5);
+        let measured = LendFrom::measured(Lent::and_heap(few), Lent::and_heap(many), 5);
         let shortest = |of: LendFrom, ranks, crowded| {
-            let of = of.among(ranks, crowded);
+            let of = of.among(ranks, crowded).ordinary;
             [(Kind::Alltoall, true), (Kind::Alltoall, false), (Kind::Scatter, true)]
                 .map(|(kind, warm)| of.lengths(kind, warm).map(|lengths| lengths.from))
         };
@@ -605,7 +629,7 @@ mod tests {
         // A block is the message where each reader has one of its own.
         let memory = [0u8; 30];
         let peers = || (0..4).map(|_| Arc::new(Peer::new(0, None))).collect();
-        let just = |few| LendFrom::measured(few, ByKind::NONE, 5);
+        let just = |few| LendFrom::measured(Lent::and_heap(few), Lent::and_heap(ByKind::NONE), 5);
         let lends = |kind| {
             Lenders::new(peers(), None, just(ByKind::NONE.and(kind, false, from(8))), false, None)
                 .lend(Buf::of(&memory), kind)
@@ -619,5 +643,18 @@ mod tests {
             [Kind::Alltoall, Kind::Scatter, Kind::Gather].map(|kind| lends(kind).is_some()),
             [false, false, true]
         );
+    }
+
+    #[test]
+    fn what_two_cores_copy_faster_is_not_lent_in_a_heap_either() {
+        let memory = Allocation::new(10_000).unwrap();
+        let long = ByKind::NONE.and(Kind::Reduce, true, from(8_000));
+        let lent = Lent { ordinary: ByKind::NONE, posted: long };
+        let peers = (0..2).map(|_| Arc::new(Peer::new(0, None))).collect();
+        let lenders = Lenders::new(peers, heap::of_process().ok(), LendFrom::measured(lent, lent, 5), false, None);
+        let lends = |kind, bytes| lenders.lend(Buf::new(memory.buf().ptr(), bytes), kind).is_some();
+        // The first message from a buffer is not known to be in the caches.
+        assert_eq!([0, 1].map(|_| lends(Kind::Reduce, 8_000)), [true, false]);
+        assert!(lends(Kind::Reduce, 7_999) && lends(Kind::Gather, 10_000));
     }
 }

@@ -100,6 +100,8 @@ struct Copies {
     two_ns: Option<f64>,
     one_ns: Option<f64>,
     lent_ns: Option<f64>,
+    /// What lies in the heap goes through the segment, too.
+    heap_posted: bool,
 }
 
 fn copies(args: &Explain) -> Result<[Copies; 2], Failure> {
@@ -112,7 +114,8 @@ fn copies(args: &Explain) -> Result<[Copies; 2], Failure> {
     let ranks = if crowded { 1 } else { args.ranks };
     Ok([true, false].map(|warm| {
         let stands = lending::stands_for(&name);
-        let lengths = stands.and_then(|(_, kind)| lends.lengths(kind, warm));
+        let lengths = stands.and_then(|(_, kind)| lends.ordinary.lengths(kind, warm));
+        let posted = stands.and_then(|(_, kind)| lends.posted.lengths(kind, warm));
         let cell = stands.and_then(|(name, _)| measured.nearest(name, ranks, args.bytes, warm));
         Copies {
             copies: name.clone(),
@@ -126,6 +129,7 @@ fn copies(args: &Explain) -> Result<[Copies; 2], Failure> {
             two_ns: cell.map(|cell| cell.segment_ns),
             one_ns: cell.and_then(|cell| cell.across_ns),
             lent_ns: cell.map(|cell| cell.lent_ns),
+            heap_posted: posted.is_some_and(|lengths| lengths.contains(args.bytes as usize)),
         }
     }))
 }
@@ -148,7 +152,8 @@ impl fmt::Display for Copies {
         let (two, lent) = (us(two), us(lent));
         writeln!(
             f,
-            "measured at {bytes} B, {ranks} ranks, µs: two {two}, one {one} (it counts below {CLEARLY}), lent {lent}"
+            "measured at {bytes} B, {ranks} ranks, µs: two {two}, one {one} (it counts below {CLEARLY}), lent {lent}{}",
+            if self.heap_posted { " (not lent: two are faster)" } else { "" }
         )
     }
 }
