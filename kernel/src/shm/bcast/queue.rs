@@ -80,8 +80,8 @@ fn fragment_bytes(bytes: u64, params: &Params) -> u64 {
     (bytes / 4).next_multiple_of(64).clamp(params.queue_fragment.min(LEAST), params.queue_fragment)
 }
 
-/// Bytes of the shortest fragment: a shorter one costs more in notification than it gains in overlap
-/// (docs/explanation/parameters.md).
+/// Bytes of the shortest fragment: a shorter one costs more in notification than it gains in overlap. Fewer than where each rank writes:
+/// readers here have nothing else to do while the root copies (docs/explanation/parameters.md).
 const LEAST: u64 = 4096;
 
 /// Most bytes that the copies out of all ranks write together through the caches: more would evict each other, and the

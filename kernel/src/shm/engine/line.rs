@@ -7,7 +7,7 @@
 //!
 //! Each rank has K lines. Operation n uses the same one as operation n − K: it may be written when every rank's `done`
 //! is at least n − K ([`Member::line_free`]). Two alternating lines without acknowledgement would be
-//! wrong as soon as collectives mix (`verify/tests/explore.rs`). Readers require the sequence to be *equal* to n.
+//! wrong as soon as collectives mix (`verify/tests/explore/main.rs`). Readers require the sequence to be *equal* to n.
 //!
 //! The [head](crate::comm::history) says which collective the line is of, the message's length, and which collectives
 //! came before.

@@ -84,7 +84,8 @@ impl Cut {
     /// message is cut into at least four fragments, so that copying in and copying out overlap.
     #[inline(always)]
     pub(crate) fn new(bytes: u64, room: u64, element: u64) -> Self {
-        const LEAST: u64 = 4096;
+        // Shorter ones cost more in notification than they overlap (docs/explanation/parameters.md).
+        const LEAST: u64 = 8192;
         if bytes <= room.min(LEAST) {
             // One fragment: where it ends is not asked, and nothing is divided.
             return Self { fragment: room.clamp(1, LEAST) };
@@ -511,9 +512,9 @@ mod tests {
     #[test]
     fn long_messages_are_cut_in_four_at_least() {
         let fragments = [1000, 20_000, 40_000, 1 << 20].map(|bytes| Cut::new(bytes, 32 << 10, 1).fragment);
-        assert_eq!(fragments, [4096, 5056, 10_048, 32 << 10]);
+        assert_eq!(fragments, [8192, 8192, 10_048, 32 << 10]);
         assert_eq!(Cut::new(40_000, 64, 1).fragment, 64, "no more than there is room for");
-        assert_eq!([3, 48, 5000].map(|element| Cut::new(5000, 32 << 10, element).fragment), [4095, 4080, 5000]);
+        assert_eq!([3, 48, 9000].map(|element| Cut::new(10_000, 32 << 10, element).fragment), [8190, 8160, 9000]);
         assert_eq!(Cut::whole(100, 64, 64).map(|cut| cut.fragment), Ok(64));
         let short = [0, 48, 64].map(|bytes| Cut::new(bytes, 64, 48).part(bytes, 0));
         assert_eq!(short, [0, 48, 64].map(Part::first), "one fragment has all");
