@@ -23,6 +23,7 @@ use crate::heap::{self, Heap, Place};
 use crate::pages::{self, Pages};
 use crate::sealed::{Map, Sealed};
 use crate::sys;
+use core::cell::LazyCell;
 use core::fmt;
 use core::num::NonZeroU64;
 use core::ptr::NonNull;
@@ -100,6 +101,16 @@ impl ByKind {
         let all = if warm { &mut self.warm } else { &mut self.cold };
         all[kind as usize] = lengths;
         self
+    }
+
+    /// Is a message of so many bytes one of them? Whether its buffer is `warm` is asked only if it matters.
+    fn has(&self, kind: Kind, bytes: usize, warm: impl FnOnce() -> bool) -> bool {
+        let has = |warm| self.lengths(kind, warm).is_some_and(|lengths| lengths.contains(bytes));
+        match [has(true), has(false)] {
+            [false, false] => false,
+            [used, _] if warm() => used,
+            [_, others] => others,
+        }
     }
 
     /// The lengths of this kind, in a `warm` buffer or another; `None`: there are none.
@@ -326,16 +337,6 @@ impl Lenders {
         Self { windows: Some(windows), ..self }
     }
 
-    /// Has a message of so many bytes, in this memory, one of these lengths?
-    fn is_of(&self, lengths: &ByKind, kind: Kind, bytes: usize, memory: Buf) -> bool {
-        let has = |warm| lengths.lengths(kind, warm).is_some_and(|lengths| lengths.contains(bytes));
-        match [has(true), has(false)] {
-            [false, false] => false,
-            [warm, _] if self.recent.has(memory.ptr().addr()) => warm,
-            [_, cold] => cold,
-        }
-    }
-
     /// May a message be lent that may be refused? Each refusal makes such loans rarer.
     fn dares(&self) -> bool {
         let pause = self.pause.load(Relaxed);
@@ -353,8 +354,10 @@ unsafe impl unisono_shm::Lenders for Lenders {
         // The message for one reader.
         let readers = if matches!(kind, Kind::Scatter | Kind::Alltoall) { self.peers.len().max(1) } else { 1 };
         let message = memory.len().div_ceil(readers);
+        // Asked once: who asks is noted down, and is found then.
+        let warm = LazyCell::new(|| self.recent.has(memory.ptr().addr()));
         if memory.len() >= self.least
-            && !self.is_of(&self.lent.posted, kind, message, memory)
+            && !self.lent.posted.has(kind, message, || *warm)
             && let Some(offset) = self.heap.and_then(|heap| heap.offset_of(memory.ptr(), memory.len()))
         {
             return Some(Loan { way: HEAP, at: offset });
@@ -364,7 +367,7 @@ unsafe impl unisono_shm::Lenders for Lenders {
         {
             return self.dares().then_some(loan);
         }
-        let lends = self.is_of(&self.lent.ordinary, kind, message, memory);
+        let lends = self.lent.ordinary.has(kind, message, || *warm);
         let way = || match &self.turns {
             Some(turns) if kind == Kind::Scatter => turns.lend(readers - 1, ADDRESS),
             _ => ADDRESS,
@@ -656,5 +659,11 @@ mod tests {
         // The first message from a buffer is not known to be in the caches.
         assert_eq!([0, 1].map(|_| lends(Kind::Reduce, 8_000)), [true, false]);
         assert!(lends(Kind::Reduce, 7_999) && lends(Kind::Gather, 10_000));
+        // Where both are asked, neither makes the buffer known to the other.
+        let lent = Lent { ordinary: long, posted: ByKind::NONE.and(Kind::Reduce, false, from(8_000)) };
+        let peers = (0..2).map(|_| Arc::new(Peer::new(0, None))).collect();
+        let lenders = Lenders::new(peers, heap::of_process().ok(), LendFrom::measured(lent, lent, 5), false, None);
+        let ways = [0, 1].map(|_| lenders.lend(memory.buf(), Kind::Reduce).map(|loan| loan.way));
+        assert_eq!(ways, [None, Some(HEAP)], "cold: by two copies; warm: where it lies");
     }
 }
