@@ -380,11 +380,15 @@ impl Pair {
         caught(|| unsafe { self.ranks[1].fetch(0, loan, 8 * from, words(2)).unwrap() })
     }
 
-    /// A rank writes two words of the loan of this number, from word `from` on.
+    /// A rank writes two words of the loan of this number, from word `from` on: it copies to there, and folds into it.
     fn write(&self, rank: Rank, loan: usize, from: usize) -> Result<(), String> {
-        let acc = Buf::new(self.memory[loan].ptr().wrapping_add(8 * from), 16);
+        let (region, acc) = (&self.ranks[rank as usize], Buf::new(self.memory[loan].ptr().wrapping_add(8 * from), 16));
         // SAFETY: as above.
-        caught(|| unsafe { self.ranks[rank as usize].fold_private(words(2), acc, &Op::SUM_I64) })
+        let copied = caught(|| unsafe { region.copy_private(words(2), acc) });
+        // SAFETY: as above.
+        let folded = caught(|| unsafe { region.fold_private(words(2), acc, &Op::SUM_I64) });
+        assert_eq!(copied, folded);
+        folded
     }
 }
 
