@@ -45,6 +45,8 @@ fn one_of(bits: Cores, last: bool) -> Option<usize> {
 struct Line {
     /// The core that has changed it; or nobody.
     owner: u16,
+    /// How many lines that core had written then.
+    age: u32,
     /// When another core gets it from the owner, which can change it until then.
     shared: Time,
     /// A bit for each core that has it.
@@ -55,8 +57,14 @@ struct Line {
     here: Time,
 }
 
-const FRESH: Line =
-    Line { owner: NOBODY, shared: Time::NEVER, holders: [0; MOST as usize / 64], free: Time::ZERO, here: Time::ZERO };
+const UNUSED: Line = Line {
+    owner: NOBODY,
+    age: 0,
+    shared: Time::NEVER,
+    holders: [0; MOST as usize / 64],
+    free: Time::ZERO,
+    here: Time::ZERO,
+};
 
 impl Line {
     const fn holds(&self, core: usize) -> bool {
@@ -124,6 +132,8 @@ pub(super) struct Caches {
     near: Vec<[Cores; 2]>,
     /// By core: the line that follows those that it has brought to copy them.
     next: Vec<usize>,
+    /// By core: lines that it has written, counted in a circle.
+    written: Vec<u32>,
     /// What a core keeps.
     kept: Vec<Kept>,
     /// By package: the link to the others, and memory.
@@ -156,7 +166,7 @@ enum Source {
 
 impl Caches {
     pub(super) fn new(machine: &Machine, bytes: u64) -> Self {
-        let lines = vec![FRESH; bytes.div_ceil(LINE) as usize];
+        let lines = vec![UNUSED; bytes.div_ceil(LINE) as usize];
         let lent = vec![Vec::new(); MOST as usize];
         let near = (0..MOST as usize).map(|core| {
             let (group, package) = (machine.cores as usize, machine.cores as usize * machine.groups as usize);
@@ -173,6 +183,7 @@ impl Caches {
             lent,
             near,
             next,
+            written: vec![0; MOST as usize],
             kept,
             links,
             memories,
@@ -209,6 +220,22 @@ impl Caches {
             }
             Source::Core(_) => &mut traffic.far,
         } += 1;
+    }
+
+    /// A core writes into a line that it has taken.
+    fn wrote(&mut self, core: usize, line: usize) {
+        self.written[core] = self.written[core].wrapping_add(1);
+        self.lines[line].age = self.written[core];
+    }
+
+    /// Does only the core that has changed this line have it, and in its first-level cache? Half of that holds lines that it has
+    /// written: a copy brings as many others there.
+    fn is_fresh(&self, line: usize) -> bool {
+        let Line { owner, age, holders, .. } = self.lines[line];
+        let owner = usize::from(owner);
+        let since = self.written.get(owner).map(|written| u64::from(written.wrapping_sub(age)));
+        let alone = |word: usize| if word == owner / 64 { 1 << (owner % 64) } else { 0 };
+        since.is_some_and(|since| since < self.machine.first / 2 / LINE) && holders == std::array::from_fn(alone)
     }
 
     /// When a line that may go at `at` has passed what cores share on its way.
@@ -338,7 +365,7 @@ impl Caches {
             self.count(core, source);
             start + Time::from_ns(takes(cost))
         };
-        self.has(core, line, Some(Line { owner: core as u16, here: done, ..FRESH }), now);
+        self.has(core, line, Some(Line { owner: core as u16, here: done, ..UNUSED }), now);
         done
     }
 
@@ -353,6 +380,7 @@ impl Caches {
     fn written(&mut self, core: usize, line: usize, now: Time, drained: Time) -> Time {
         let seen = self.own(core, line, now, |cost| cost.latency).max(drained);
         (self.lines[line].free, self.lines[line].here) = (seen, seen);
+        self.wrote(core, line);
         seen
     }
 
@@ -361,6 +389,7 @@ impl Caches {
         let line = self.index(offset);
         let done = self.own(core, line, now.max(drained), |cost| cost.latency) + Time::from_ns(self.machine.atomic);
         self.lines[line].free = done;
+        self.wrote(core, line);
         done
     }
 
@@ -385,18 +414,23 @@ impl Caches {
         for line in begin..=last {
             let here = self.lines[line];
             let has = if writes { here.owned(core, at) } else { here.holds(core) };
-            if has {
-                at = at + Time::from_ns(each);
-                continue;
-            }
-            let whole = std::mem::take(&mut first);
-            let takes = |cost: Distance| if whole { cost.latency } else { cost.stream.max(each) };
+            let whole = !has && std::mem::take(&mut first);
+            let times = if !writes && !has && self.is_fresh(line) { self.machine.fresh } else { 1.0 };
+            let takes = |cost: Distance| if whole { cost.latency } else { (times * cost.stream).max(each) };
+            at = match (has, writes) {
+                (true, _) => at + Time::from_ns(each),
+                (false, true) => {
+                    let done = self.own(core, line, at, takes);
+                    self.lines[line].free = done;
+                    done
+                }
+                (false, false) => {
+                    let (start, cost) = self.fetch(core, line, at);
+                    start + Time::from_ns(takes(cost))
+                }
+            };
             if writes {
-                at = self.own(core, line, at, takes);
-                self.lines[line].free = at;
-            } else {
-                let (start, cost) = self.fetch(core, line, at);
-                at = start + Time::from_ns(takes(cost));
+                self.wrote(core, line);
             }
         }
         self.next[core] = if first { usize::MAX } else { last + 1 };
@@ -409,7 +443,8 @@ impl Caches {
             return;
         }
         for line in self.index(offset)..=self.index(offset + (len - 1)) {
-            self.has(core, line, Some(Line { owner: core as u16, here: now, free: now, ..FRESH }), now);
+            self.has(core, line, Some(Line { owner: core as u16, here: now, free: now, ..UNUSED }), now);
+            self.wrote(core, line);
         }
     }
 
@@ -425,7 +460,7 @@ impl Caches {
             // What it overlaps is not lent any more.
             self.lent[core].retain(|lent| lent.at as u64 + lent.len <= at as u64 || at as u64 + len <= lent.at as u64);
             let line = self.lines.len();
-            self.lines.resize(line + len.div_ceil(LINE) as usize, FRESH);
+            self.lines.resize(line + len.div_ceil(LINE) as usize, UNUSED);
             self.lent[core].push(Lent { at, len, line });
             line as u64 * LINE
         });

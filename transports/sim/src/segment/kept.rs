@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Bytes of a page. Private memory is kept by pages, not by lines: so a run needs little memory.
-pub(super) const PAGE: usize = 4096;
+pub const PAGE: usize = 4096;
 
 /// Something that a cache keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

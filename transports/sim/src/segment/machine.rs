@@ -35,9 +35,9 @@ pub struct Machine {
     pub hit: f64,
     /// The instructions of a call besides its accesses, nanoseconds.
     pub call: f64,
-    /// Further ones of a call with data: its arguments are checked, and an algorithm is chosen.
+    /// Further ones of a reduction.
     #[serde(default)]
-    pub data: f64,
+    pub op: f64,
     /// An atomic operation besides its line's transfer, nanoseconds.
     pub atomic: f64,
     /// Bytes that a core copies within its own caches, in a nanosecond.
@@ -60,6 +60,12 @@ pub struct Machine {
     /// How long the memory of a package is busy with a line, nanoseconds; 0: as above.
     #[serde(default)]
     pub channels: f64,
+    /// Bytes of a core's first-level cache.
+    #[serde(default)]
+    pub first: u64,
+    /// A copied line that its writer has in its first-level cache takes so many times the `stream` of the others.
+    #[serde(default = "the_same")]
+    pub fresh: f64,
     /// Bytes that the caches of a core keep: its own ones, and its share of those that it has in common with others. Left out: as many as need be.
     #[serde(default = "unlimited")]
     pub cache: u64,
@@ -67,6 +73,10 @@ pub struct Machine {
 
 const fn unlimited() -> u64 {
     u64::MAX
+}
+
+const fn the_same() -> f64 {
+    1.0
 }
 
 /// The name of a machine, and the machine.
@@ -84,8 +94,8 @@ const fn alike(cores: u32, packages: u32, near: Distance) -> Machine {
         groups: 1,
         packages,
         hit: 1.2,
-        call: 20.0,
-        data: 40.0,
+        call: 25.0,
+        op: 10.0,
         atomic: 6.0,
         copy: 24.0,
         fold: 12.0,
@@ -96,6 +106,8 @@ const fn alike(cores: u32, packages: u32, near: Distance) -> Machine {
         link: 0.6,
         port: 0.0,
         channels: channels(204.8),
+        first: 32 * KIB,
+        fresh: 1.5,
         cache: 4 << 20,
     }
 }
@@ -111,15 +123,15 @@ const KIB: u64 = 1 << 10;
 const fn xeons(cores: u32) -> Machine {
     let (far, memory) = (distance(108.0, 8.0, 30.0), distance(90.0, 5.0, 20.0));
     let cache = (1280 + 1536) * KIB;
-    Machine { far, memory, link: 0.9, cache, ..alike(cores, 2, distance(51.0, 4.0, 12.0)) }
+    Machine { far, memory, link: 0.9, first: 48 * KIB, cache, ..alike(cores, 2, distance(51.0, 4.0, 12.0)) }
 }
 
 // Latencies between cores are medians of github.com/nviennot/core-to-core-latency (README.md, of a message by one
 // compare-exchange), or as a machine's comment says. A core's caches are its level 2 and its share of the group's level 3, and the
 // memory is what all channels of a package give together, by the vendors' tables: eight of DDR4-3200 (204.8 GB/s) for the EPYC 7R13 and
-// Ice Lake; eight of DDR5-4800 (307.2 GB/s) for Sapphire Rapids and Graviton 3; twelve of them (460.8 GB/s) for the EPYC 9654; a Grace's
+// Ice Lake; eight of DDR5-4800 (307.2 GB/s) for Sapphire Rapids and Graviton 3; twelve of them (460.8 GB/s) for the EPYC 9654 and 9754; a Grace's
 // LPDDR5X (500 GB/s) and an A64FX's HBM2 (256 GB/s a group).
-const KNOWN: [Known; 9] = [
+const KNOWN: [Known; 10] = [
     (
         "epyc-7r13x2",
         Machine {
@@ -148,6 +160,23 @@ const KNOWN: [Known; 9] = [
             ..alike(8, 2, distance(27.0, 2.5, 5.0))
         },
     ),
+    // Two EPYC 9754: files of the same repository. Of one package (AMD EPYC 9754 128-Core Processor by-Entropy-Enthalpy.csv): 29 to 39 ns
+    // within a group, 103 to 116 between groups, in the rows of the first 38 cores. Of two (Dual AMD EPYC 9754 128-Core Processor
+    // by-fwyzard.csv) what is between packages: 200 to 213 in the rows around the middle; that file has 195 to 202 between groups of one
+    // package, too.
+    (
+        "epyc-9754x2",
+        Machine {
+            groups: 16,
+            package: distance(108.0, 6.0, 20.0),
+            far: distance(207.0, 10.0, 40.0),
+            // 32 bytes a cycle of a fabric of 1.8 GHz, for two groups of a die.
+            port: 2.22,
+            channels: channels(460.8),
+            cache: (1024 + 2048) * KIB,
+            ..alike(8, 2, distance(32.0, 2.5, 5.0))
+        },
+    ),
     ("xeon-8375cx2", xeons(32)),
     // Two Sapphire Rapids of 56 cores. Within a package it is a relative: the Xeon W9-3475X with 36 of the same cores (same
     // repository, 36 to 72 ns, most of them 45 to 65). Between packages: that of Graviton 4, 138.6 ns, which is called similar to
@@ -158,6 +187,7 @@ const KNOWN: [Known; 9] = [
             far: distance(139.0, 8.0, 30.0),
             link: 0.9,
             channels: channels(307.2),
+            first: 48 * KIB,
             cache: (2048 + 1920) * KIB,
             ..alike(56, 2, distance(55.0, 4.0, 12.0))
         },
@@ -167,8 +197,9 @@ const KNOWN: [Known; 9] = [
     (
         "graviton3",
         Machine {
-            call: 25.0,
-            data: 50.0,
+            call: 31.0,
+            op: 12.5,
+            first: 64 * KIB,
             atomic: 8.0,
             memory: distance(110.0, 4.0, 15.0),
             channels: channels(307.2),
@@ -180,8 +211,9 @@ const KNOWN: [Known; 9] = [
     (
         "grace",
         Machine {
-            call: 25.0,
-            data: 50.0,
+            call: 31.0,
+            op: 12.5,
+            first: 64 * KIB,
             atomic: 8.0,
             memory: distance(110.0, 4.0, 15.0),
             channels: channels(500.0),
@@ -196,13 +228,14 @@ const KNOWN: [Known; 9] = [
         "a64fx",
         Machine {
             groups: 4,
-            call: 40.0,
-            data: 80.0,
+            call: 50.0,
+            op: 20.0,
             atomic: 12.0,
             copy: 16.0,
             fold: 8.0,
             package: distance(107.0, 6.0, 20.0),
             channels: channels(1024.0),
+            first: 64 * KIB,
             cache: 683 * KIB,
             ..alike(12, 1, distance(46.0, 4.0, 12.0))
         },
@@ -247,17 +280,18 @@ impl Machine {
 
     /// Is this a machine, with a core for each of so many ranks?
     pub(super) fn check(&self, ranks: u32) -> Result<(), Unfit> {
-        let least = |name: &'static str, value: u32| if value == 0 { Err(Unfit::Zero(name)) } else { Ok(()) };
-        least("cores", self.cores)?;
-        least("groups", self.groups)?;
-        least("packages", self.packages)?;
+        for (name, value) in [("cores", self.cores), ("groups", self.groups), ("packages", self.packages)] {
+            if !(1..=MOST).contains(&value) {
+                return Err(Unfit::Count(name, value));
+            }
+        }
         let time = |name: &'static str, value: f64| {
             // Not a number is outside, too.
             if (0.0..=1e6).contains(&value) { Ok(()) } else { Err(Unfit::Time(name)) }
         };
         time("hit", self.hit)?;
         time("call", self.call)?;
-        time("data", self.data)?;
+        time("op", self.op)?;
         time("atomic", self.atomic)?;
         time("link", self.link)?;
         time("port", self.port)?;
@@ -275,6 +309,9 @@ impl Machine {
                 return Err(Unfit::Rate(name));
             }
         }
+        if !(1.0..=1e3).contains(&self.fresh) {
+            return Err(Unfit::Fresh);
+        }
         let most = self.all_cores().min(MOST);
         if ranks <= most { Ok(()) } else { Err(Unfit::Ranks { ranks, most }) }
     }
@@ -283,12 +320,14 @@ impl Machine {
 /// Why a machine can't run ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// This number is zero.
-    Zero(&'static str),
+    /// This number is not from 1 to 256.
+    Count(&'static str, u32),
     /// A time is not from 0 to 10⁶ nanoseconds.
     Time(&'static str),
     /// A rate is not from 10⁻³ to 10⁶ bytes in a nanosecond.
     Rate(&'static str),
+    /// `fresh` is not from 1 to 1000.
+    Fresh,
     /// The caches of a core keep fewer than 64 KiB.
     Cache(u64),
     /// There are more ranks than cores, or than a run can have.
@@ -303,9 +342,10 @@ pub enum Unfit {
 impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Zero(name) => write!(f, "{name} is 0, must be at least 1"),
+            Self::Count(name, value) => write!(f, "{name} is {value}, must be from 1 to {MOST}"),
             Self::Time(name) => write!(f, "{name} has a time that is not from 0 to 1000000 ns"),
             Self::Rate(name) => write!(f, "{name} is not from 0.001 to 1000000 bytes in a nanosecond"),
+            Self::Fresh => f.write_str("fresh is not from 1 to 1000"),
             Self::Cache(bytes) => write!(f, "cache is {bytes}, must be at least {LEAST} bytes"),
             Self::Ranks { ranks, most } => {
                 write!(f, "ranks is {ranks}, must be at most {most}: each has a core of its own")

@@ -34,6 +34,7 @@ mod turns;
 mod way;
 
 pub use caches::Traffic;
+pub use kept::PAGE;
 pub use machine::{Distance, Machine, Unfit};
 pub use region::{SimWord, View};
 pub use turns::{Clock, Sleep};

@@ -17,7 +17,7 @@ fn machine() -> Machine {
         packages: 2,
         hit: 1.0,
         call: 0.0,
-        data: 0.0,
+        op: 0.0,
         atomic: 7.0,
         copy: 64.0,
         fold: 32.0,
@@ -28,6 +28,8 @@ fn machine() -> Machine {
         link: 300.0,
         port: 0.0,
         channels: 0.0,
+        first: 0,
+        fresh: 1.0,
         cache: 1 << 20,
     }
 }
@@ -259,6 +261,38 @@ fn bytes_cost_a_latency_then_lines_and_the_copy() {
     assert_eq!((after.package, after.far), (0, 0));
 }
 
+#[test]
+fn lines_that_their_writer_has_in_its_first_level_take_longer_to_copy() {
+    // Half of its first level are eight lines.
+    let machine = Machine { first: 16 * 64, fresh: 3.0, ..machine() };
+    let params = Params::new(2);
+    let layout = Layout::new(params).unwrap();
+    let times = run(&machine, params, |communicator, clock| {
+        let region = communicator.comm().region();
+        let (slot, mut bytes) = (layout.slot(0, 0).part(0, 12 * 64), vec![7; 12 * 64]);
+        let mut ends = Vec::new();
+        for from in [0.0, 50_000.0] {
+            if communicator.rank() == 0 {
+                clock.compute(from);
+                // SAFETY: the other rank is not there yet: it reads later.
+                unsafe { region.write(slot, Buf::of(&bytes)) };
+            } else {
+                clock.compute(20_000.0 + from);
+                let begin = clock.now().ns();
+                // SAFETY: nobody writes it now.
+                unsafe { region.read(slot, Buf::of_mut(&mut bytes)) };
+                assert_eq!(bytes, vec![7; 12 * 64]);
+                ends.push(clock.now().ns() - begin);
+            }
+            clock.meet();
+        }
+        ends
+    })
+    .unwrap();
+    // A latency, three lines of 10, and the last eight.
+    assert_eq!(times[1], [100.0 + 3.0 * 10.0 + 8.0 * 30.0; 2]);
+}
+
 /// The times of a broadcast's root and its reader, and the lines that came, for the third broadcast of the same memory.
 fn lends(from: usize) -> (f64, f64, u64) {
     let segment = Segment::new(Params { lines: 2, queue_slots: 2, ..Params::new(2) }).unwrap().lend_from(from);
@@ -443,17 +477,19 @@ fn machines_that_are_none_are_refused_by_name() {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(refused(|machine| machine.groups = 0, 1), Unfit::Zero("groups"));
+    assert_eq!(refused(|machine| machine.groups = 0, 1), Unfit::Count("groups", 0));
+    assert_eq!(refused(|machine| machine.packages = 257, 1), Unfit::Count("packages", 257));
+    assert_eq!(refused(|machine| machine.fresh = 0.5, 1), Unfit::Fresh);
     assert_eq!(refused(|machine| machine.far.stream = f64::NAN, 1), Unfit::Time("far"));
     assert_eq!(refused(|machine| machine.copy = 0.0, 1), Unfit::Rate("copy"));
     assert_eq!(refused(|machine| machine.channels = -1.0, 1), Unfit::Time("channels"));
     assert_eq!(refused(|machine| machine.cache = 65_535, 1), Unfit::Cache(65_535));
     assert_eq!(refused(|_| (), 9), Unfit::Ranks { ranks: 9, most: 8 });
-    assert_eq!(refused(|machine| machine.cores = 1 << 20, 257), Unfit::Ranks { ranks: 257, most: 256 });
+    assert_eq!(refused(|machine| machine.cores = 256, 257), Unfit::Ranks { ranks: 257, most: 256 });
     assert!(Machine::names().all(|name| Machine::named(name).is_some()) && Machine::named("abacus").is_none());
     let text = serde_json::to_string(&machine()).unwrap();
     assert_eq!(serde_json::from_str::<Machine>(&text).unwrap(), machine());
     // A file may leave out what limits nothing.
-    let text = text.replace(",\"port\":0.0,\"channels\":0.0,\"cache\":1048576", "");
+    let text = text.replace(",\"port\":0.0,\"channels\":0.0,\"first\":0,\"fresh\":1.0,\"cache\":1048576", "");
     assert_eq!(serde_json::from_str::<Machine>(&text).unwrap(), Machine { cache: u64::MAX, ..machine() });
 }

@@ -268,6 +268,15 @@ impl Subject {
         }
     }
 
+    /// Is an operation applied?
+    pub(crate) const fn reduces(&self) -> bool {
+        match self.kind {
+            Kind::Bcast(_) | Kind::Rival | Kind::Barrier(_) => false,
+            Kind::Allreduce(_) | Kind::HandWritten { .. } => true,
+            Kind::Sides(sides, _) => !sides.moves(),
+        }
+    }
+
     /// Which floor of docs/reference/measures.md bounds its time.
     pub(crate) const fn bound(&self) -> Bound {
         match self.kind {

@@ -4,11 +4,12 @@
 //! | parameter | measured as |
 //! |---|---|
 //! | `group.latency` | a quarter of a flag's round trip: each way, a writer takes the line from its reader, and the reader gets it |
-//! | `group.stream` | a line of 8 KiB that are copied into a queue and out of it, the mean of both; the first line's latency is left out |
+//! | `group.stream` | a line of 64 KiB that are copied into a queue and out of it, the mean of both; the first line's latency is left out |
+//! | `fresh` | how much longer lines take to copy out if there are 8 KiB of them, which their writer has in its first-level cache |
 //! | `copy` | bytes copied into a slot that nobody reads |
 //! | `fold` | bytes of a slot that nobody writes, folded |
-//! | `call` | a barrier of one rank |
-//! | `data` | an allreduce of 8 B of one rank, without `call` |
+//! | `call` | half of a broadcast of 8 B by two ranks on one core: one runs where the other would wait |
+//! | `op` | half of such an allreduce, without `call` |
 //!
 //! The others are those of `near-pair`.
 
@@ -26,15 +27,19 @@ use std::path::Path;
 use std::time::Instant;
 use unisono_kernel::comm::Communicator;
 use unisono_kernel::data::buffer::Buf;
-use unisono_kernel::error::Error;
+use unisono_kernel::error::{Error, WaitError};
+use unisono_kernel::machine::poll::WaitSet;
+use unisono_kernel::machine::transport::{Observe, Transport, Wait};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Params, Region};
+use unisono_local::Segment;
 use unisono_model::stats::Median;
 use unisono_posix::Joined;
 use unisono_sim::segment::{Distance, Machine};
 
-/// Bytes whose copies are timed, and those of a line.
-const COPIED: u64 = 8192;
+/// Bytes whose copies are timed: few, and more than a first-level cache holds; and those of a line.
+const COPIED: u64 = 8 << 10;
+const LONG: u64 = 64 << 10;
 const LINE: f64 = 64.0;
 
 /// The calls that are compared.
@@ -67,11 +72,13 @@ struct Round {
     ways: [f64; 2],
     /// One line of a longer copy.
     stream: f64,
+    /// How many times as long it takes to read one that was just written.
+    fresh: f64,
     /// The parameters that need one core only: bytes in a nanosecond, and the same of a fold.
     copy: f64,
     fold: f64,
     call: f64,
-    data: f64,
+    op: f64,
     /// By cell.
     cells: Vec<f64>,
 }
@@ -98,9 +105,9 @@ pub(crate) fn work(team: &mut Team, args: &Caches) -> Result<(), Failure> {
     let of = |value: fn(&Round) -> f64| median(kept.iter().map(|round| value(round))).map(|median| median.value);
     let machine = machine(
         of(|round| f64::midpoint(round.ways[0], round.ways[1]))?,
-        of(|round| round.stream)?,
+        [of(|round| round.stream)?, of(|round| round.fresh)?],
         [of(|round| round.copy)?, of(|round| round.fold)?],
-        [of(|round| round.call)?, of(|round| round.data)?],
+        [of(|round| round.call)?, of(|round| round.op)?],
     )?;
     let rows = contenders.iter().enumerate().map(|(at, Contender { subject, .. })| {
         let measured = median(kept.iter().map(|round| round.cells[at]))?;
@@ -144,21 +151,30 @@ fn median(values: impl Iterator<Item = f64>) -> Result<Median, Failure> {
 }
 
 /// Two cores that share a cache, with what was measured.
-fn machine(way: f64, stream: f64, [copy, fold]: [f64; 2], [call, data]: [f64; 2]) -> Result<Machine, Failure> {
+fn machine(
+    way: f64,
+    [stream, fresh]: [f64; 2],
+    [copy, fold]: [f64; 2],
+    [call, op]: [f64; 2],
+) -> Result<Machine, Failure> {
     let near = Machine::named("near-pair").ok_or_else(|| Failure::Words("no machine near-pair".into()))?;
     let group = Distance { latency: way / 2.0, stream, ..near.group };
-    Ok(Machine { call, data, copy, fold, group, package: group, far: group, ..near })
+    Ok(Machine { call, op, copy, fold, group, package: group, far: group, fresh, ..near })
 }
 
 fn round(team: &mut Team, joined: &mut Joined, contenders: &mut [Contender]) -> Result<Round, Failure> {
-    let before = Floors::measure(team, joined, &[COPIED], true)?;
-    let (inwards, outwards) = before.copies(COPIED).unwrap_or((f64::NAN, f64::NAN));
+    let before = Floors::measure(team, joined, &[COPIED, LONG], true)?;
     let way = before.notice();
-    let lines = COPIED as f64 / LINE - 1.0;
+    // A line into the queue and out of it, but for the first one.
+    let both = |bytes| {
+        let (inwards, outwards) = before.copies(bytes).unwrap_or((f64::NAN, f64::NAN));
+        (inwards + outwards - way) / (bytes as f64 / LINE - 1.0)
+    };
     // Other work on the cores may make it less than nothing.
-    let stream = ((f64::midpoint(inwards, outwards) - way / 2.0) / lines).max(0.0);
+    let stream = (both(LONG) / 2.0).max(0.0);
+    let fresh = (both(COPIED) / stream - 1.0).clamp(1.0, 1e3);
     let [copy, fold] = alone(team, joined)?;
-    let [call, data] = instructions()?;
+    let [call, op] = instructions()?;
     let plan = Plan { iterations: None, warm: true, lent: false, rotates: true, budget: BUDGET };
     let mut cells = Vec::new();
     for contender in contenders {
@@ -167,7 +183,7 @@ fn round(team: &mut Team, joined: &mut Joined, contenders: &mut [Contender]) -> 
         cells.push(median(ns)?.value);
     }
     let after = Floors::measure(team, joined, &[], true)?.notice();
-    Ok(Round { ways: [way, after], stream, copy, fold, call, data, cells })
+    Ok(Round { ways: [way, after], stream, fresh, copy, fold, call, op, cells })
 }
 
 /// Bytes in a nanosecond that rank 0 copies into a slot of its own, and folds from there, while nobody else uses it.
@@ -194,23 +210,46 @@ fn alone(team: &mut Team, joined: &Joined) -> Result<[f64; 2], Failure> {
     Ok([copy, fold])
 }
 
-/// Nanoseconds of a barrier of one rank, and those that an allreduce of 8 B takes longer.
+/// Two ranks on one thread.
+enum OneThread {}
+
+impl Transport for OneThread {
+    type Region = Segment;
+    type Wait = Partner;
+}
+
+type Ranked = Communicator<OneThread>;
+/// A collective call.
+type Made = fn(&mut Ranked) -> Result<(), Error>;
+
+/// Where a rank would wait, its partner makes its call.
+struct Partner(Option<(Box<Ranked>, Made)>);
+
+impl<X: Observe + ?Sized> Wait<X> for Partner {
+    fn wait(&mut self, _: &mut X, on: &WaitSet) -> Result<(), WaitError> {
+        let Some((partner, call)) = &mut self.0 else { return Err(on.late()) };
+        call(partner).map_err(|_| on.late())
+    }
+}
+
+/// Nanoseconds of the instructions of a broadcast of 8 B, and those that an allreduce takes more.
 fn instructions() -> Result<[f64; 2], Failure> {
+    let bcast = half(|communicator| communicator.bcast(&mut [0; 8], 1))?;
+    let allreduce = half(|communicator| communicator.allreduce_in_place(&mut [0; 8], Op::SUM_F64))?;
+    Ok([bcast, (allreduce - bcast).max(0.0)])
+}
+
+/// Half of the nanoseconds that both of two ranks take for their calls. Rank 0 waits.
+fn half(call: Made) -> Result<f64, Failure> {
     const TIMES: u32 = 100_000;
-    let of = |mut communicator: Communicator<unisono_local::Local>| {
-        let mut time = |call: fn(&mut Communicator<_>) -> Result<(), Error>| {
-            let begin = Instant::now();
-            for _ in 0..TIMES {
-                call(&mut communicator)?;
-            }
-            Ok::<_, Error>(begin.elapsed().as_nanos() as f64 / f64::from(TIMES))
-        };
-        let barrier = time(Communicator::barrier)?;
-        let allreduce = time(|communicator| communicator.allreduce_in_place(&mut [0; 8], Op::SUM_F64))?;
-        Ok::<_, Error>([barrier, (allreduce - barrier).max(0.0)])
-    };
-    let times = unisono_local::run(Params::new(1), of)?;
-    times.into_iter().next().ok_or_else(|| Failure::Words("no rank ran".into()))?.map_err(Failure::from)
+    let segment = Segment::new(Params::new(2))?;
+    let rank = |rank, wait| Communicator::new(segment.clone(), *segment.layout(), rank, wait);
+    let mut first = rank(0, Partner(Some((Box::new(rank(1, Partner(None))?), call))))?;
+    let begin = Instant::now();
+    for _ in 0..TIMES {
+        call(&mut first)?;
+    }
+    Ok(begin.elapsed().as_nanos() as f64 / f64::from(2 * TIMES))
 }
 
 #[cfg(test)]
@@ -219,8 +258,17 @@ mod tests {
     use crate::sim::segment;
 
     #[test]
+    fn instructions_are_timed_where_nobody_waits() -> Result<(), Failure> {
+        let [call, op] = instructions()?;
+        assert!(call > 0.0 && op.is_finite() && op >= 0.0, "{call} {op}");
+        let wrong = half(|communicator| communicator.bcast(&mut [0; 8], 2));
+        assert!(wrong.is_err_and(|failure| failure.to_string().contains("root is 2")));
+        Ok(())
+    }
+
+    #[test]
     fn the_simulator_reads_the_machine_that_is_written() -> Result<(), Failure> {
-        let measured = machine(81.5, 3.25, [21.0, 9.5], [17.0, 31.0])?;
+        let measured = machine(81.5, [3.25, 1.75], [21.0, 9.5], [17.0, 31.0])?;
         let file = std::env::temp_dir().join(format!("unisono-caches-{}.json", std::process::id()));
         write(&file, &serde_json::to_string_pretty(&measured)?)?;
         let read = segment::machine(&file.to_string_lossy());
@@ -228,8 +276,8 @@ mod tests {
         let read = read?;
         assert_eq!(read, measured);
         // What was measured, and both cores are as near as in one group; the others are those of near-pair.
-        assert_eq!((read.group.latency, read.group.stream), (40.75, 3.25));
-        assert_eq!((read.copy, read.fold, read.call, read.data), (21.0, 9.5, 17.0, 31.0));
+        assert_eq!((read.group.latency, read.group.stream, read.fresh), (40.75, 3.25, 1.75));
+        assert_eq!((read.copy, read.fold, read.call, read.op), (21.0, 9.5, 17.0, 31.0));
         assert_eq!((read.group, read.package), (read.package, read.far));
         let near = Machine::named("near-pair").ok_or_else(|| Failure::Words("no machine near-pair".into()))?;
         assert_eq!((read.all_cores(), read.memory, read.group.busy), (2, near.memory, near.group.busy));

@@ -16,10 +16,7 @@ use unisono_kernel::op::Op;
 use unisono_kernel::region::Params;
 use unisono_sim::Time;
 use unisono_sim::segment::rivals::Rival;
-use unisono_sim::segment::{self, Machine, Segment, Traffic};
-
-/// Bytes of a page.
-const PAGE: usize = 4096;
+use unisono_sim::segment::{self, Machine, PAGE, Segment, Traffic};
 
 /// Posted lines of a rank: few, so that all have been used in the calls before those that count, and are where a program has
 /// them.
@@ -175,7 +172,8 @@ pub(crate) fn simulate(
     iterations: u64,
     method: Method,
 ) -> Result<Simulated, Failure> {
-    let (apart, barrier) = (method == Method::Window, subject.collective() == "barrier");
+    let apart = method == Method::Window;
+    let instructions = machine.call + if subject.reduces() { machine.op } else { 0.0 };
     let ours = Params { lines: LINES, ..Params::new(size).with_cico() };
     let params = rival.map_or(ours, |rival| rival.params(size, subject.room()));
     let segment = Segment::new(params)?;
@@ -200,7 +198,7 @@ pub(crate) fn simulate(
             if call == WARM {
                 before = clock.traffic();
             }
-            clock.compute(machine.call + if barrier { 0.0 } else { machine.data });
+            clock.compute(instructions);
             let late = |error| communicator.comm().fail(Stop::Wait(error));
             match (&mut rival, subject.describe(rank, buffer, root)?) {
                 (None, call) => drop(communicator.run(&call)?),
