@@ -7,7 +7,7 @@ use crate::collective::Kind;
 use crate::error::{Argument, Bound, Refusal};
 use crate::machine::poll::{Until, WaitSet};
 use crate::op::WORDS;
-use crate::region::{Base, Flag, Layout, Params, Region};
+use crate::region::{Base, Flag, Lap, Layout, Params, Region};
 use crate::table::{Choices, Chooser};
 use core::ops::RangeInclusive;
 
@@ -44,8 +44,8 @@ pub struct Member {
     /// For each slot of this process's queue, the clock after its last fragment. Slots may share an entry, which then
     /// has the latest.
     written: [u64; TRACKED],
-    /// How many slots this process's fragments pass through in turn.
-    lap: u64,
+    /// How this process's fragments pass through its queue.
+    lap: Lap,
     /// The fragment clock since which that is so.
     lap_since: u64,
     /// The operation in which this process has last claimed what it writes next.
@@ -104,7 +104,7 @@ impl Member {
             clock,
             drained: clock,
             written: [0; TRACKED],
-            lap: layout.lap(u64::MAX),
+            lap: layout.lap(Lap::ALL),
             lap_since: clock,
             claimed_in: 0,
             claimed: u64::MAX,
@@ -351,9 +351,9 @@ impl Member {
         Ok(())
     }
 
-    /// How many slots this process's fragments pass through in turn, in the operation that it is in.
+    /// How this process's fragments pass through its queue, in the operation that it is in.
     #[inline]
-    pub(crate) const fn lap(&self) -> u64 {
+    pub(crate) const fn lap(&self) -> Lap {
         self.lap
     }
 
@@ -370,9 +370,10 @@ impl Member {
     /// it last held. If the queue was little used, that is known without a load.
     #[inline]
     pub(crate) fn take_slot<R: Region>(&mut self, region: &R, operation: u64, clock: u64) -> Result<(), WaitSet> {
-        let entry = (clock & (self.lap - 1)) as usize % TRACKED;
+        let slots = self.lap.slots;
+        let entry = (clock & (slots - 1)) as usize % TRACKED;
         // The slot's last fragment is at least one lap ago, or from before this lap, whatever other slots of the entry held.
-        let needed = self.written[entry].min((clock + 1).saturating_sub(self.lap).max(self.lap_since));
+        let needed = self.written[entry].min((clock + 1).saturating_sub(slots).max(self.lap_since));
         self.all_acked(region, operation, clock, needed)?;
         self.written[entry] = clock + 1;
         self.wrote = true;

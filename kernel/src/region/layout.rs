@@ -14,7 +14,7 @@
 //! comes before rank 0's area, and each rank's area, are rounded up to the page, not the parts of an area.
 
 use super::params::{Cico, Params, pages, told};
-use super::{CounterId, Extent, FlagId, LINE, MailId, Mailboxes, Pair};
+use super::{CounterId, Extent, FlagId, LINE, Lap, MailId, Mailboxes, Pair};
 use crate::Rank;
 use crate::error::{Argument, Bound, Refusal};
 
@@ -25,7 +25,7 @@ pub const LINE_PAYLOAD: u64 = LINE - 16;
 /// Most processes of one segment.
 pub const MAX_RANKS: u32 = 1 << 20;
 /// Version of this layout, in the header.
-pub const VERSION: u64 = 10;
+pub const VERSION: u64 = 11;
 
 /// Payload bytes of the line of a partial result, at most: a slot of a queue may have fewer. Longer operands are shared by groups.
 pub const PARTIAL: u64 = 2048;
@@ -399,28 +399,28 @@ impl Layout {
         Extent::new(self.own(rank) + self.queue + index * fragment, fragment)
     }
 
-    /// The lap of about `slots` slots, the row of slots that a writer passes through before it comes back to the first one: a
-    /// power of two, from 1 to the number of slots.
+    /// The lap of these queues that is most like `wanted`: its slots are a power of two, from 1 to the number of slots.
     #[inline]
     #[must_use]
-    pub const fn lap(&self, slots: u64) -> u64 {
+    pub const fn lap(&self, wanted: Lap) -> Lap {
         let all = self.params.queue_slots as u64;
-        if slots >= all { all } else { 1 << (slots | 1).ilog2() }
+        let Lap { slots, narrow } = wanted;
+        Lap { slots: if slots >= all { all } else { 1 << (slots | 1).ilog2() }, narrow }
     }
 
-    /// Where fragment `clock` lies in `rank`'s queue, in which it passes through [laps](Self::lap) of `lap` slots, if no
-    /// fragment of its operation has more than `bytes` bytes: from some byte of its slot to the slot's end. That is the slot's start for fragments of up to 2 KiB, which do best in few
-    /// lines; for longer ones another byte each time round the queue, so that they pass over all of the queue
-    /// (docs/explanation/parameters.md).
+    /// Where fragment `clock` lies in `rank`'s queue, which it passes through in [laps](Self::lap) like `lap`, if no
+    /// fragment of its operation has more than `bytes` bytes: from some byte of its slot to the slot's end. That is the
+    /// slot's start in narrow laps, and for fragments of up to 2 KiB, which do best in few lines; for longer
+    /// ones another byte each time round the queue, so that they pass over all of it (docs/explanation/parameters.md).
     #[inline]
-    pub const fn in_slot(&self, rank: Rank, clock: u64, bytes: u64, lap: u64) -> Extent {
+    pub const fn in_slot(&self, rank: Rank, clock: u64, bytes: u64, lap: Lap) -> Extent {
         const SHORT: u64 = 2048;
-        let slot = self.slot(rank, clock & (lap - 1));
-        if bytes <= SHORT || bytes >= slot.len() {
+        let slot = self.slot(rank, clock & (lap.slots - 1));
+        if lap.narrow || bytes <= SHORT || bytes >= slot.len() {
             return slot;
         }
         let room: u64 = 1 << slot.len().ilog2();
-        let round = clock >> lap.trailing_zeros();
+        let round = clock >> lap.slots.trailing_zeros();
         slot.part(round.wrapping_mul(bytes.next_power_of_two()) & (room - 1), slot.len())
     }
 

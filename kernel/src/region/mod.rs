@@ -6,6 +6,7 @@
 pub mod announcement;
 pub mod flag;
 pub mod header;
+mod lap;
 pub mod layout;
 pub mod lease;
 pub mod mailboxes;
@@ -21,6 +22,7 @@ use crate::data::buffer::Buf;
 use crate::op::Op;
 use core::num::NonZeroU64;
 pub use flag::{Counter, Flag, Mailword, Untrusted, Word};
+pub use lap::Lap;
 pub use layout::Layout;
 pub use lease::{Base, Term};
 pub use mailboxes::{Mailboxes, Pair};
@@ -163,12 +165,12 @@ pub unsafe trait Region {
         false
     }
 
-    /// How many slots of its queue this process had best pass through before it comes back to the first one, if a
-    /// queue has so many. Asked once in an operation whose number is `operation`. A hint: any number is right.
+    /// How this process had best pass through its queue, if it has so many slots. Asked once in an operation whose number is
+    /// `operation`. A hint: any lap is right.
     #[inline]
-    fn lap(&self, operation: u64) -> u64 {
+    fn lap(&self, operation: u64) -> Lap {
         let _ = operation;
-        u64::MAX
+        Lap::ALL
     }
 
     /// Copies `src` into the segment.
@@ -386,7 +388,7 @@ macro_rules! forward_region {
     };
     (@lap $to:ty, |$this:ident| $region:expr) => {
         #[inline]
-        fn lap(&self, operation: u64) -> u64 {
+        fn lap(&self, operation: u64) -> $crate::region::Lap {
             let $this = self;
             let region: &$to = $region;
             $crate::region::Region::lap(region, operation)

@@ -23,7 +23,7 @@ use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Condition, Refusal};
 use unisono_kernel::op::Op;
-use unisono_kernel::region::{CounterId, Extent, FlagId, Loan, MailId, Region, Unreadable, Word, within};
+use unisono_kernel::region::{CounterId, Extent, FlagId, Lap, Loan, MailId, Region, Unreadable, Word, within};
 
 /// A host's way to let the members of a segment read each other's memory, for the loans of [`Region`].
 ///
@@ -192,7 +192,7 @@ unsafe impl Region for Mapped {
     }
 
     #[inline]
-    fn lap(&self, _: u64) -> u64 {
+    fn lap(&self, _: u64) -> Lap {
         self.stores.lap()
     }
 

@@ -13,13 +13,17 @@
 
 use crate::copy;
 use crate::laps::Laps;
-use unisono_kernel::region::Word;
+use unisono_kernel::region::{Lap, Word};
 
-/// Bytes of a probe, and from one to the next. Shorter copies go through the caches.
+/// Bytes of a probe, and from one to the next: from one place of the segment to another, and what is written from one that is
+/// timed to another. Shorter copies go through the caches.
 ///
 /// Near and far readers could not be told apart by half of it, and where they are far each probe is a loss.
 const PROBE: usize = 2048;
 const SPACING: u64 = 256 << 10;
+
+/// If so many bytes are written without a probe, copies pass over other places now, and there will be other probes.
+const LOST: u64 = 1 << 20;
 
 /// Of so many probes one is written past the caches, to know what that takes; at first, of fewer.
 const ASIDE: u64 = 32;
@@ -40,8 +44,12 @@ const MOST: u64 = 8;
 /// measurement.
 #[derive(Debug)]
 pub(crate) struct Stores {
-    /// Probes written.
+    /// Probes written, but for those that are too soon after another.
     probes: Word,
+    /// The byte of the segment at which one of them begins.
+    place: Word,
+    /// Bytes written since the last one.
+    since: Word,
     /// Slow ones, less others.
     slow: Word,
     /// What a probe past the caches takes, in cycles of the processor's clock; 0: not known.
@@ -62,7 +70,14 @@ enum Way {
 
 impl Stores {
     pub(crate) const fn new() -> Self {
-        Self { probes: Word::zero(), slow: Word::zero(), past: Word::zero(), laps: Laps::new() }
+        Self {
+            probes: Word::zero(),
+            place: Word::zero(),
+            since: Word::zero(),
+            slow: Word::zero(),
+            past: Word::zero(),
+            laps: Laps::new(),
+        }
     }
 
     /// Copies `len` private bytes to `to`, which lies at `offset` in the segment.
@@ -77,37 +92,45 @@ impl Stores {
             return unsafe { copy::into_segment(to, from, len) };
         }
         let begin = self.laps.begin(len);
-        let probe = offset.wrapping_neg() % SPACING;
-        if probe > (len - PROBE) as u64 {
-            let way = self.way();
+        let (way, since) = (self.way(), self.since.load_payload().wrapping_add(len as u64));
+        let probe = self.place.load_payload().wrapping_sub(offset) % SPACING;
+        let lost = since >= LOST;
+        self.since.store_payload(if lost { 0 } else { since });
+        if lost {
+            self.place.store_payload(offset);
+        }
+        if probe <= (len - PROBE) as u64 && (way == Way::Past || since >= SPACING) {
+            // SAFETY: the caller's promise; the probe ends inside.
+            unsafe { self.with_probe(probe as usize, since, to, from, len) }
+        } else {
             if way == Way::Through {
                 copy::claim_for(to, len);
             }
             // SAFETY: the caller's promise.
             unsafe { way.copy(to, from, len) }
-        } else {
-            // SAFETY: the caller's promise; the probe ends inside.
-            unsafe { self.with_probe(probe as usize, to, from, len) }
         }
         self.laps.end(begin, len);
     }
 
-    /// The slots that copies had best pass through in turn.
+    /// How copies had best pass through a queue.
     #[inline]
-    pub(crate) fn lap(&self) -> u64 {
-        self.laps.slots()
+    pub(crate) fn lap(&self) -> Lap {
+        self.laps.lap()
     }
 
-    /// The same, with a probe at byte `at`.
+    /// The same, with a probe at byte `at`, which is timed if so many bytes have been written since the last one.
     #[cold]
-    unsafe fn with_probe(&self, at: usize, to: *mut u8, from: *const u8, len: usize) {
+    unsafe fn with_probe(&self, at: usize, since: u64, to: *mut u8, from: *const u8, len: usize) {
         let (way, end) = (self.way(), at + PROBE);
         let part = |way: Way, at: usize, len: usize| {
             // SAFETY: the caller's promise, for a part.
             unsafe { way.copy(to.wrapping_add(at), from.wrapping_add(at), len) }
         };
         part(way, 0, at);
-        let (probe, timed) = self.next();
+        let (probe, timed) = if since >= SPACING { self.next() } else { (Way::Through, false) };
+        if since >= SPACING {
+            self.since.store_payload(0);
+        }
         if timed {
             let start = copy::settled_cycles();
             part(probe, at, PROBE);
@@ -248,12 +271,35 @@ mod tests {
     }
 
     #[test]
+    fn probes_are_found_wherever_copies_pass_again_and_again() {
+        // Eight slots of which a part is used, pieces beside each other, and all of a queue.
+        let patterns: [fn(u64) -> u64; 3] =
+            [|n| 12_352 + n % 8 * (32 << 10), |n| 8192 + n % 16 * 4096, |n| 4096 + n % 1024 * 4096];
+        let (mut memory, message) = (vec![0_u8; 5 << 20], vec![1_u8; 3000]);
+        let stores = Stores::new();
+        for offset in patterns {
+            let mut before = stores.probes.load_payload();
+            for round in 0..4 {
+                for number in 0..700 {
+                    let at = offset(number);
+                    // SAFETY: inside the memory.
+                    unsafe { stores.copy(at, memory.as_mut_ptr().wrapping_add(at as usize), message.as_ptr(), 3000) };
+                }
+                let probes = stores.probes.load_payload() - before;
+                assert!((if round == 0 { 1 } else { 5 }..=9).contains(&probes), "{round}: {probes}");
+                before += probes;
+            }
+        }
+    }
+
+    #[test]
     fn all_bytes_arrive_whichever_way_they_go() {
         let message: Vec<u8> = (0..(SPACING as u32 * 2)).map(|i| (i ^ (i >> 8)) as u8).collect();
         for slow in [0, MOST] {
             for (offset, len) in [(0, 2048), (0, 2047), (64, 300_000), (SPACING - 1000, 3048), (SPACING - 1000, 3047)] {
                 let (mut memory, stores) = (vec![0_u8; message.len() + 64], Stores::new());
                 stores.slow.store_payload(slow);
+                stores.since.store_payload(SPACING);
                 let at = memory.as_ptr().align_offset(64);
                 // SAFETY: `len` bytes of either, which is at most 300 000.
                 unsafe { stores.copy(offset, memory.as_mut_ptr().wrapping_add(at), message.as_ptr(), len) };

@@ -13,7 +13,7 @@ use unisono_kernel::Rank;
 use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
-use unisono_kernel::region::{FlagId, Layout, Loan, Region, Unreadable};
+use unisono_kernel::region::{FlagId, Lap, Layout, Loan, Region, Unreadable};
 
 /// Ways to reach memory. A rank can go a way or not: it reads all loans of a way, or none.
 const WAYS: u64 = 8;
@@ -90,8 +90,9 @@ impl<R: Region> Lending<R> {
 unsafe impl<R: Region> Region for Lending<R> {
     unisono_kernel::forward_region!(R, |this| &this.region; own loans, laps and publish);
 
-    fn lap(&self, operation: u64) -> u64 {
-        if self.seed.is_some() { 1 << self.draw(!operation, 6) } else { u64::MAX }
+    fn lap(&self, operation: u64) -> Lap {
+        let drawn = self.draw(!operation, 12);
+        if self.seed.is_some() { Lap { slots: 1 << (drawn / 2), narrow: drawn.is_multiple_of(2) } } else { Lap::ALL }
     }
 
     fn publish(&self, id: FlagId, value: u64) {

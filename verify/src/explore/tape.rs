@@ -18,7 +18,7 @@ use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{
-    Counter, CounterId, Extent, Flag, FlagId, Loan, MailId, Mailword, Region, Unreadable, Untrusted,
+    Counter, CounterId, Extent, Flag, FlagId, Lap, Loan, MailId, Mailword, Region, Unreadable, Untrusted,
 };
 
 /// The log that is replayed and the access that follows it.
@@ -270,9 +270,9 @@ unsafe impl Region for Probes {
         unsafe { self.fold_from(Span::of(self.begin, at.part(0, acc.len() as u64)), acc, op) }
     }
 
-    fn lap(&self, operation: u64) -> u64 {
+    fn lap(&self, operation: u64) -> Lap {
         let seat = self.seat.get().0;
-        if seat.laps { 1 << ((operation + u64::from(seat.rank)) % 2) } else { u64::MAX }
+        if seat.laps { Lap::wide(1 << ((operation + u64::from(seat.rank)) % 2)) } else { Lap::ALL }
     }
 
     /// One loan in a poll: results, which are asked for after the message, change while they are lent, and are not.

@@ -13,7 +13,7 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::LINE;
 use unisono_kernel::region::layout::LINE_ROOM;
-use unisono_kernel::region::{CounterId, Extent, FlagId, Layout, Loan, MailId, Region, Unreadable};
+use unisono_kernel::region::{CounterId, Extent, FlagId, Lap, Layout, Loan, MailId, Region, Unreadable};
 
 /// The offset of an announcement's words: outside the layout, as a process's announcements are outside its
 /// communicators' segments.
@@ -238,8 +238,8 @@ unsafe impl Region for Segment {
         });
     }
 
-    fn lap(&self, operation: u64) -> u64 {
-        if self.laps.get() { 1 << (operation % 2) } else { u64::MAX }
+    fn lap(&self, operation: u64) -> Lap {
+        if self.laps.get() { Lap::wide(1 << (operation % 2)) } else { Lap::ALL }
     }
 
     fn lend(&self, memory: Buf, _: Kind) -> Option<Loan> {

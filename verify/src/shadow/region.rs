@@ -13,7 +13,7 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::LINE;
 use unisono_kernel::region::{
-    Base, Counter, CounterId, Extent, Flag, FlagId, Layout, Loan, MailId, Mailword, Region, Unreadable, Untrusted,
+    Base, Counter, CounterId, Extent, Flag, FlagId, Lap, Layout, Loan, MailId, Mailword, Region, Unreadable, Untrusted,
 };
 
 /// The shadow of a segment, for all of its members.
@@ -406,7 +406,7 @@ unsafe impl<R: Region> Region for Shadowed<R> {
         unsafe { self.view.region.fold_private(left, acc, op) }
     }
 
-    fn lap(&self, operation: u64) -> u64 {
+    fn lap(&self, operation: u64) -> Lap {
         self.view.region.lap(operation)
     }
 

@@ -145,32 +145,32 @@ fn operations_are_finished_where_all_say_so() {
 
 #[test]
 fn after_a_change_of_the_lap_all_are_done_with_what_was_before() {
-    struct Lap<'a>(&'a Words, u64);
+    struct Wanted<'a>(&'a Words, u64);
     // SAFETY: forwards to an implementation that keeps the contract.
-    unsafe impl Region for Lap<'_> {
+    unsafe impl Region for Wanted<'_> {
         crate::forward_region!(Words, |this| this.0; own loans, laps and publish);
-        fn lap(&self, _: u64) -> u64 {
-            self.1
+        fn lap(&self, _: u64) -> Lap {
+            Lap::wide(self.1)
         }
     }
     let (region, [mut me, _]) = two([1, 0]);
     let taken = region.flag(me.layout.acked(1));
     let waits = [(1, 1), (2, 5), (2, 6), (3, 7)]
         .map(|(operation, needed)| WaitSet::flag(me.layout.acked(1), Until::AtLeast(needed), 1, operation));
-    assert_eq!(me.lap(), u64::from(me.layout.params().queue_slots), "all slots, if nothing else is said");
-    me.choose_lap(&Lap(&region, 4), 1, 0);
+    assert_eq!(me.lap(), Lap::wide(me.layout.params().queue_slots.into()), "all slots, if nothing else is said");
+    me.choose_lap(&Wanted(&region, 4), 1, 0);
     assert_eq!([0, 1, 2, 3].map(|clock| me.take_slot(&region, 1, clock)), [Ok(()); 4]);
     assert_eq!(me.take_slot(&region, 1, 4), Err(waits[0]), "the first slot holds fragment 0");
     Flag::store_release(taken, 1);
     assert_eq!(me.take_slot(&region, 1, 4), Ok(()));
     // Slot 0 holds fragment 4, slot 1 fragment 1.
-    me.choose_lap(&Lap(&region, 2), 2, 5);
+    me.choose_lap(&Wanted(&region, 2), 2, 5);
     assert_eq!(me.take_slot(&region, 2, 6), Err(waits[1]));
     Flag::store_release(taken, 5);
     assert_eq!([5, 6].map(|clock| me.take_slot(&region, 2, clock)), [Ok(()); 2]);
     assert_eq!(me.take_slot(&region, 2, 7), Err(waits[2]));
     // Fragment 6 lies in slot 0, where fragment 16 of a longer lap goes, or in one that shares its entry.
-    me.choose_lap(&Lap(&region, u64::MAX), 3, 8);
+    me.choose_lap(&Wanted(&region, u64::MAX), 3, 8);
     assert_eq!(me.take_slot(&region, 3, 16), Err(waits[3]));
 }
 

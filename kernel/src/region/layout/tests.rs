@@ -203,9 +203,9 @@ fn few_ranks_have_longer_queues() {
 /// A fragment lies inside its slot, on a line of the hardware. One of more than 2 KiB that is shorter than half of its slot
 /// lies elsewhere each time round the queue, until it has lain everywhere.
 #[test]
-fn fragments_that_are_not_short_pass_over_their_whole_slot() {
+fn fragments_that_are_not_short_pass_over_their_whole_slot_in_wide_laps() {
     for (fragment, places_of_3000, places_of_5000) in [(64, 1, 1), (192, 1, 1), (4096, 1, 1), (32 << 10, 8, 4)] {
-        let layout = Layout::new(Params { queue_slots: 4, queue_fragment: fragment, ..Params::new(2) }).unwrap();
+        let layout = Layout::new(Params { queue_slots: 16, queue_fragment: fragment, ..Params::new(2) }).unwrap();
         let slot = layout.slot(1, 3);
         for (bytes, different) in [
             (0, 1),
@@ -217,11 +217,13 @@ fn fragments_that_are_not_short_pass_over_their_whole_slot() {
             (40_000, 1),
             (u64::MAX, 1),
         ] {
-            let at = |round| layout.in_slot(1, 4 * round + 3, bytes, 4);
+            let in_lap = |lap| move |round| layout.in_slot(1, 16 * round + 3, bytes, lap);
+            assert!((0..1024).map(in_lap(Lap::narrow(16))).all(|at| at == slot), "{bytes} of {fragment}");
+            let at = in_lap(Lap::wide(16));
             let places: std::collections::BTreeSet<_> = (0..1024).map(|round| at(round).offset()).collect();
             assert_eq!(places.len(), different, "{bytes} of {fragment}");
             assert_eq!(places.first(), Some(&slot.offset()), "{bytes} of {fragment}");
-            for at in (0..1024).chain([u64::MAX / 4]).map(at) {
+            for at in (0..1024).chain([u64::MAX / 16]).map(at) {
                 assert!(at.offset().is_multiple_of(64) && at.len() >= bytes.min(fragment), "{bytes} of {fragment}");
                 assert_eq!(at.offset() + at.len(), slot.offset() + slot.len(), "{bytes} of {fragment}");
             }
@@ -232,11 +234,12 @@ fn fragments_that_are_not_short_pass_over_their_whole_slot() {
 #[test]
 fn a_lap_is_a_power_of_two_and_all_slots_at_most() {
     let layout = |queue_slots| Layout::new(Params { queue_slots, ..Params::new(2) }).unwrap();
-    let laps = |slots| [0, 1, 2, 3, 7, 8, 9, 1 << 40, u64::MAX].map(|wanted| layout(slots).lap(wanted));
+    let laps =
+        |slots| [0, 1, 2, 3, 7, 8, 9, 1 << 40, u64::MAX].map(|wanted| layout(slots).lap(Lap::wide(wanted)).slots);
     assert_eq!(laps(8), [1, 1, 2, 2, 4, 8, 8, 8, 8]);
     assert_eq!(laps(1), [1; 9]);
     let (layout, bytes) = (layout(8), 32 << 10);
-    let at = |clock, lap| layout.in_slot(0, clock, bytes, lap).offset();
+    let at = |clock, lap| layout.in_slot(0, clock, bytes, Lap::wide(lap)).offset();
     assert!((0..16).all(|clock| at(clock, 4) == at(clock % 4, 8)));
 }
 
@@ -311,7 +314,7 @@ fn everything_lies_in_order_and_apart() {
 fn the_hash_is_part_of_the_format() {
     let plain = Params::new(2);
     let hashes = [plain, plain.with_cico(), plain.with_mailboxes()].map(|params| Layout::new(params).unwrap().hash());
-    assert_eq!(hashes, [10_550_821_048_167_276_061, 7_056_599_055_180_229_092, 5_737_077_271_154_271_058]);
+    assert_eq!(hashes, [16_065_245_015_506_918_588, 5_465_236_662_435_719_477, 10_949_177_240_917_308_563]);
     assert_eq!(plain.with_mailboxes().mailboxes, Some(Mailboxes::DEFAULT));
 }
 

@@ -27,7 +27,7 @@ use crate::data::datatype::Data;
 use crate::error::{PollError, Refusal};
 use crate::machine::poll::{Poll, Until, WaitSet};
 use crate::machine::{Operation, over};
-use crate::region::{Flag, Params, Region};
+use crate::region::{Flag, Lap, Params, Region};
 use crate::shm::engine::copy::{Part, copy_in, copy_out, copy_out_past_caches};
 use crate::shm::engine::laps;
 use crate::shm::engine::line::{self, Body, Heading};
@@ -64,10 +64,10 @@ enum State {
     },
     /// Others: wait for the root's line.
     Receive,
-    /// Others: copy fragment `next` out of the queue, in which the root takes `lap` slots.
+    /// Others: copy fragment `next` out of the queue, which the root passes through in such a `lap`.
     Drain {
         next: u64,
-        lap: u64,
+        lap: Lap,
     },
     /// Root: others may still read what it has lent.
     Return,
@@ -177,14 +177,14 @@ impl<'a> Queue<'a> {
         Ok(!self.loans.wants())
     }
 
-    /// Others: copies out all fragments that are published, from `next` on, of a root that takes `lap` slots. Returns what
+    /// Others: copies out all fragments that are published, from `next` on, of a root whose queue it passes through in such a `lap`. Returns what
     /// to wait for, or `None` after the last.
     fn drain<R: Region>(
         &mut self,
         region: &R,
         me: &mut Member,
         mut next: u64,
-        lap: u64,
+        lap: Lap,
     ) -> Result<Option<WaitSet>, PollError> {
         let layout = *me.layout();
         while next < self.count {

@@ -18,7 +18,7 @@ use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::poll::{Halt, WaitSet};
 use crate::op::Op;
 use crate::region::layout::LINE_PAYLOAD;
-use crate::region::{Extent, Region, Unreadable};
+use crate::region::{Extent, Lap, Region, Unreadable};
 use core::hash::Hash;
 
 /// The order in which a process takes the fragments of one step.
@@ -232,7 +232,7 @@ impl<P: Plan> ToAll<P> {
         clock: &Clock,
         step: u64,
         writer: Rank,
-        lap: impl FnOnce() -> u64,
+        lap: impl FnOnce() -> Lap,
     ) -> Extent {
         if self.in_line(me, step, writer) {
             clock.line(me, writer)

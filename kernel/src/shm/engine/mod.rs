@@ -7,7 +7,7 @@
 //! | `pairwise`, `pairs` | the engine for a block of each pair of ranks, and the places through which blocks travel |
 //! | `pieces` | how messages are cut into fragments |
 //! | `line` | posted lines: a head and up to 112 bytes |
-//! | `laps` | how many slots of its queue a writer uses in turn |
+//! | `laps` | how a writer passes through its queue |
 //! | `loans` | memory that a process lends to others, who copy from where it lies |
 //! | `columns` | ranks in groups, and a vector in columns and shares for them |
 //! | `copy`, `fold` | copies and reductions between user memory and the segment |

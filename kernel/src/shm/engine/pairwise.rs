@@ -23,7 +23,7 @@ use crate::data::buffer::Buf;
 use crate::data::datatype::Data;
 use crate::error::{PollError, Refusal};
 use crate::machine::poll::{Halt, WaitSet};
-use crate::region::{Extent, Region};
+use crate::region::{Extent, Lap, Region};
 
 /// One process's part of such an operation.
 pub type Pairwise<'a> = Steps<Blockwise<'a>>;
@@ -188,21 +188,21 @@ impl<'a> Blockwise<'a> {
 
     /// The place of the fragment of `step` that `pair.writer` writes for `pair.reader`.
     #[inline]
-    pub(super) fn place(&self, me: &Member, clock: &Clock, step: u64, pair: Pair, lap: impl FnOnce() -> u64) -> Extent {
+    pub(super) fn place(&self, me: &Member, clock: &Clock, step: u64, pair: Pair, lap: impl FnOnce() -> Lap) -> Extent {
         if !self.pairs.in_slot(step, pair.writer) {
             return clock.line(me, pair.writer);
         }
         let lap = lap();
-        let queue = if self.in_readers_queue(step, lap).is_some() { pair.reader } else { pair.writer };
+        let queue = if self.in_readers_queue(step, lap.slots).is_some() { pair.reader } else { pair.writer };
         clock.fragment(me, queue, step, lap)
     }
 
     /// Does the fragment of `step` lie in its reader's queue, since only the root posts and its own queue is full? If
     /// so: the number of steps after which the root comes to the same slot of the same queue again. The number of
-    /// slots in a `lap` is a power of two and the number of rounds is odd, so that is their product.
+    /// slots in a lap is a power of two and the number of rounds is odd, so that is their product.
     #[inline]
-    pub(super) fn in_readers_queue(&self, step: u64, lap: u64) -> Option<u64> {
-        (step >= lap && self.is_rooted()).then(|| lap * self.pairs.rounds())
+    pub(super) fn in_readers_queue(&self, step: u64, slots: u64) -> Option<u64> {
+        (step >= slots && self.is_rooted()).then(|| slots * self.pairs.rounds())
     }
 }
 
@@ -322,7 +322,7 @@ impl Engine for Blockwise<'_> {
             return Ok(());
         }
         if self.pairs.in_slot(step, me.rank()) {
-            match self.in_readers_queue(step, me.lap()) {
+            match self.in_readers_queue(step, me.lap().slots) {
                 // This process does not know which fragments of earlier operations a reader's queue held: it waits
                 // until all ranks have finished those. Their acknowledgements are not enough: a reader that has lent
                 // its memory may post a fragment after it has taken its last.

@@ -31,7 +31,7 @@ use crate::error::PollError;
 use crate::machine::poll::{Halt, Poll, Until, WaitSet};
 use crate::machine::{Operation, over};
 use crate::region::layout::LINE_PAYLOAD;
-use crate::region::{Extent, Flag, FlagId, Region};
+use crate::region::{Extent, Flag, FlagId, Lap, Region};
 use core::hash::Hash;
 
 /// The operation's number, and where its steps lie on the fragment clock.
@@ -68,9 +68,9 @@ impl Clock {
         me.layout().line_body(writer, self.operation, 8 + LINE_PAYLOAD).part(8, LINE_PAYLOAD)
     }
 
-    /// Where the fragment of `step` lies in a queue, whose writer passes through `lap` slots in turn.
+    /// Where the fragment of `step` lies in a queue, which its writer passes through in such a `lap`.
     #[inline]
-    pub(crate) fn fragment(&self, me: &Member, queue: Rank, step: u64, lap: u64) -> Extent {
+    pub(crate) fn fragment(&self, me: &Member, queue: Rank, step: u64, lap: Lap) -> Extent {
         me.layout().in_slot(queue, self.at(step), self.span.bytes, lap)
     }
 
@@ -293,7 +293,7 @@ impl<E: Engine> Steps<E> {
     /// held last.
     #[inline]
     fn post_ahead<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<(), WaitSet> {
-        let ahead = (me.lap() / 2).max(1);
+        let ahead = (me.lap().slots / 2).max(1);
         // Of a fragment of several steps, the slot is this process's again after the last one.
         let end = self.engine.steps().min((self.engine.slot(self.step) + ahead).max(self.step + 1));
         if self.loans.is_open() && self.loans.may_ask(self.engine.takes_any()) {

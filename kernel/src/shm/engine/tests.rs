@@ -421,6 +421,6 @@ fn a_root_that_posts_alone_continues_in_the_readers_queues() {
         let queue = if step < 2 { 0 } else { reader };
         let place = Asked::place(engine, &me, clock, step, Pair { writer: 0, reader });
         assert_eq!(place, layout.slot(queue, 5 + step), "step {step}");
-        assert_eq!(engine.in_readers_queue(step, me.lap()), (step >= 2).then_some(6));
+        assert_eq!(engine.in_readers_queue(step, me.lap().slots), (step >= 2).then_some(6));
     }
 }
