@@ -22,6 +22,9 @@ const CLAIMED: RangeInclusive<u64> = 640..=4096;
 /// so take it back, cost more than is gained (docs/explanation/parameters.md).
 const CLAIMANTS: u32 = 16;
 
+/// The most processes among which a root claims the line that all others await. More of them take it back before it is written.
+const AWAITING: u32 = 8;
+
 /// Operations after one with longer fragments, that one included, in which nothing is claimed.
 const UNCLAIMED: u8 = 2;
 
@@ -62,6 +65,8 @@ pub struct Member {
     slots: bool,
     /// Has it written into a slot in this operation?
     wrote: bool,
+    /// Do all others wait for one process's line in this operation, and so probably in the next?
+    awaited: bool,
     /// Where the last operation that asks has received: the address. 0: it has been sent on since.
     received: usize,
     /// The papers' `op`: sets of all operations so far.
@@ -111,6 +116,7 @@ impl Member {
             expected: *CLAIMED.start(),
             longest: 0,
             wrote: false,
+            awaited: false,
             unclaimed: 0,
             slots: true,
             received: 0,
@@ -182,6 +188,7 @@ impl Member {
     /// Takes the next operation's number, for a collective of this kind.
     #[inline]
     pub(crate) fn begin(&mut self, kind: Kind) -> u64 {
+        self.awaited = matches!(kind, Kind::Bcast | Kind::Scatter);
         self.history.begin(kind)
     }
 
@@ -287,7 +294,9 @@ impl Member {
             return;
         }
         self.claimed_in = operation;
-        region.claim(self.layout.line_body(self.rank, operation + 1, u64::MAX));
+        if !self.awaited || self.size() <= AWAITING {
+            region.claim(self.layout.line_body(self.rank, operation + 1, u64::MAX));
+        }
         // One of two ranks may be the next root; of many, the one that was.
         if self.claimed != self.clock && self.slots && (self.wrote || self.size() <= PAIR) {
             self.claim_slot(region);

@@ -72,6 +72,22 @@ fn of_many_ranks_those_claim_a_slot_that_have_written_one() {
 }
 
 #[test]
+fn a_line_that_more_than_eight_ranks_await_is_not_claimed() {
+    let claimed = |ranks, kind, bytes| {
+        let layout = layout(ranks);
+        let (region, mut me) = (Words::new(&layout), Member::new(layout, 1).unwrap());
+        let operation = me.begin(kind);
+        me.take_clock(1, bytes);
+        me.take_slot(&region, operation, 0).unwrap();
+        me.finish(&region, operation);
+        region.take_claims().into_iter().map(|at| at.len()).collect::<Vec<_>>()
+    };
+    assert_eq!([8, 9].map(|ranks| claimed(ranks, Kind::Bcast, 1000)), [std::vec![120, 1000], std::vec![1000]]);
+    assert_eq!([8, 9].map(|ranks| claimed(ranks, Kind::Scatter, 1000)), [std::vec![120, 1000], std::vec![1000]]);
+    assert_eq!([9, 16, 17].map(|ranks| claimed(ranks, Kind::Allreduce, 1000).len()), [2, 2, 0]);
+}
+
+#[test]
 fn a_root_is_a_rank() {
     let (_, [me, _]) = two([0, 0]);
     assert_eq!([0, 1].map(|root| me.check_root(root)), [Ok(0), Ok(1)]);
