@@ -83,6 +83,13 @@ struct Round {
     cells: Vec<f64>,
 }
 
+impl Round {
+    /// Did a long copy take any time beyond its first line? Other work on the cores may make that less than nothing.
+    fn is_sound(&self) -> bool {
+        self.stream > 0.0 && self.fresh.is_finite()
+    }
+}
+
 pub(crate) fn work(team: &mut Team, args: &Caches) -> Result<(), Failure> {
     let params = Params::new(team.size());
     let mut joined = team.join(params)?;
@@ -101,7 +108,10 @@ pub(crate) fn work(team: &mut Team, args: &Caches) -> Result<(), Failure> {
     }
     let typical = median(rounds.iter().flat_map(|round| round.ways))?.value;
     let same = |round: &&Round| round.ways.iter().all(|way| SAME.contains(&(way / typical)));
-    let kept: Vec<&Round> = rounds.iter().filter(same).collect();
+    let kept: Vec<&Round> = rounds.iter().filter(|round| round.is_sound()).filter(same).collect();
+    if kept.is_empty() {
+        return Err(Failure::Words("no round counts: other work was on these cores; measure again without it".into()));
+    }
     let of = |value: fn(&Round) -> f64| median(kept.iter().map(|round| value(round))).map(|median| median.value);
     let machine = machine(
         of(|round| f64::midpoint(round.ways[0], round.ways[1]))?,
@@ -131,7 +141,7 @@ pub(crate) fn work(team: &mut Team, args: &Caches) -> Result<(), Failure> {
         outln!("{text}")?;
     }
     let remark = format!(
-        "\n{} of {} rounds count: those in which a line's way took {:.0} to {:.0} ns, before and after.",
+        "\n{} of {} rounds count: those in which a line's way took {:.0} to {:.0} ns, before and after, and a long copy more than its first line.",
         kept.len(),
         rounds.len(),
         SAME.start() * typical,
@@ -170,8 +180,7 @@ fn round(team: &mut Team, joined: &mut Joined, contenders: &mut [Contender]) -> 
         let (inwards, outwards) = before.copies(bytes).unwrap_or((f64::NAN, f64::NAN));
         (inwards + outwards - way) / (bytes as f64 / LINE - 1.0)
     };
-    // Other work on the cores may make it less than nothing.
-    let stream = (both(LONG) / 2.0).max(0.0);
+    let stream = both(LONG) / 2.0;
     let fresh = (both(COPIED) / stream - 1.0).clamp(1.0, 1e3);
     let [copy, fold] = alone(team, joined)?;
     let [call, op] = instructions()?;
@@ -264,6 +273,23 @@ mod tests {
         let wrong = half(|communicator| communicator.bcast(&mut [0; 8], 2));
         assert!(wrong.is_err_and(|failure| failure.to_string().contains("root is 2")));
         Ok(())
+    }
+
+    #[test]
+    fn a_round_beside_other_work_does_not_count() {
+        let round = |stream, fresh| Round {
+            ways: [80.0; 2],
+            stream,
+            fresh,
+            copy: 21.0,
+            fold: 9.5,
+            call: 17.0,
+            op: 31.0,
+            cells: Vec::new(),
+        };
+        let sound =
+            [(3.25, 1.75), (0.0, f64::NAN), (-1.5, 1.0), (f64::NAN, f64::NAN)].map(|(s, f)| round(s, f).is_sound());
+        assert_eq!(sound, [true, false, false, false]);
     }
 
     #[test]
