@@ -113,6 +113,11 @@ impl ByKind {
         }
     }
 
+    /// The shortest length of any kind.
+    fn shortest(&self) -> usize {
+        self.warm.iter().chain(&self.cold).map(|lengths| lengths.from).min().unwrap_or(usize::MAX)
+    }
+
     /// The lengths of this kind, in a `warm` buffer or another; `None`: there are none.
     pub fn lengths(&self, kind: Kind, warm: bool) -> Option<Lengths> {
         let all = if warm { &self.warm } else { &self.cold };
@@ -296,6 +301,8 @@ pub struct Lenders {
     windows: Option<Arc<Windows>>,
     /// Bytes of the shortest message that is lent in the heap or a window.
     least: usize,
+    /// Bytes of the shortest message that is lent at all, in memory of any kind that this process has.
+    shortest: usize,
     lent: Lent,
     recent: Recent,
     log: Option<Log>,
@@ -321,8 +328,9 @@ impl Lenders {
         let (refused, pause) = (AtomicU32::new(0), AtomicU32::new(0));
         let least = if crowded { CROWDED_LEAST } else { LEAST };
         let lent = from.among(peers.len(), crowded);
+        let shortest = lent.ordinary.shortest().min(if heap.is_some() { least } else { usize::MAX });
         let (recent, turns) = (Recent::default(), (!crowded).then(Turns::new));
-        Self { peers, heap, windows: None, least, lent, recent, log, tally: None, refused, pause, turns }
+        Self { peers, heap, windows: None, least, shortest, lent, recent, log, tally: None, refused, pause, turns }
     }
 
     /// The same, whose loans are counted.
@@ -334,7 +342,7 @@ impl Lenders {
     /// The same, which lend what lies in windows, too.
     #[must_use]
     pub fn with_windows(self, windows: Arc<Windows>) -> Self {
-        Self { windows: Some(windows), ..self }
+        Self { windows: Some(windows), shortest: self.shortest.min(self.least), ..self }
     }
 
     /// May a message be lent that may be refused? Each refusal makes such loans rarer.
@@ -351,6 +359,9 @@ impl Lenders {
 // a region with these lenders holds them.
 unsafe impl unisono_shm::Lenders for Lenders {
     fn lend(&self, memory: Buf, kind: Kind) -> Option<Loan> {
+        if memory.len() < self.shortest {
+            return None;
+        }
         // The message for one reader.
         let readers = if matches!(kind, Kind::Scatter | Kind::Alltoall) { self.peers.len().max(1) } else { 1 };
         let message = memory.len().div_ceil(readers);
@@ -456,6 +467,20 @@ mod tests {
     fn lenders(peers: Vec<Peer>, from: usize) -> Lenders {
         let peers = peers.into_iter().map(Arc::new).collect();
         Lenders::new(peers, heap::of_process().ok(), LendFrom::bytes(from), false, None)
+    }
+
+    #[test]
+    fn what_is_shorter_than_all_that_is_lent_is_not_looked_at() {
+        let shortest = |heap, from, windows: bool| {
+            let lenders = Lenders::new(Box::default(), heap, from, false, None);
+            if windows { lenders.with_windows(Arc::default()).shortest } else { lenders.shortest }
+        };
+        let heap = heap::of_process().ok();
+        assert_eq!(shortest(None, LendFrom::OFF, false), usize::MAX);
+        assert_eq!(shortest(None, LendFrom::bytes(5000), false), 5000);
+        assert_eq!(shortest(heap, LendFrom::bytes(5000), false), LEAST);
+        assert_eq!(shortest(None, LendFrom::OFF, true), LEAST);
+        assert_eq!(shortest(heap, LendFrom::bytes(50), true), 50);
     }
 
     #[test]
