@@ -77,12 +77,12 @@ algorithms! {
         /// sixteen ranks and more that have a core each doubling up to 1 KiB, among sixteen beyond a line; among more else groups.
         #[default]
         Auto = "auto",
-        /// [`crate::shm::allreduce::posted`].
+        /// [`crate::shm::reduce::posted`].
         Posted = "posted",
         /// [`crate::shm::allreduce::doubling`], and [`long_doubling`](crate::shm::allreduce::long_doubling) beyond a line: with a
         /// partner in each round. Exchange or slices where the segment's lines have no room.
         Doubling = "doubling",
-        /// [`crate::shm::reduce::exchange`]: each rank folds all operands.
+        /// [`crate::shm::reduce::exchange`]: each rank folds all operands; as `posted`, where they fit a line.
         Exchange = "exchange",
         /// [`crate::shm::allreduce::slices`]: each rank folds its share of every fragment.
         Slices = "slices",
@@ -101,7 +101,8 @@ algorithms! {
         Auto = "auto",
         /// [`crate::shm::reduce::tree`].
         Tree = "tree",
-        /// [`crate::shm::reduce::exchange`]: the root folds all operands.
+        /// [`crate::shm::reduce::exchange`]: the root folds all operands. On posted lines, where they fit
+        /// ([`crate::shm::reduce::posted`]).
         Exchange = "exchange",
         /// [`crate::shm::reduce::slices`]: each rank but the root folds its share of every fragment. Exchange where there is no other
         /// rank, or a slot has no room for an element of each share.
@@ -121,7 +122,8 @@ algorithms! {
         Auto = "auto",
         /// [`crate::shm::scan::doubling`]: on lines, with a partner in each round.
         Doubling = "doubling",
-        /// [`crate::shm::scan::exchange`]: each rank folds the operands of all lower ones.
+        /// [`crate::shm::scan::exchange`]: each rank folds the operands of all lower ones. On posted lines, where they fit
+        /// ([`crate::shm::reduce::posted`]).
         Exchange = "exchange",
         /// [`crate::shm::scan::groups`]: of each group of ranks, higher ones read one fold.
         Groups = "groups",
@@ -134,7 +136,7 @@ algorithms! {
         /// Of a gather or allgather among 32 or more ranks with a core each groups for blocks of 49 B to 1 KiB; else exchange.
         #[default]
         Auto = "auto",
-        /// [`crate::shm::gather::exchange`], [`crate::shm::scatter::pairwise`], [`crate::shm::allgather::exchange`].
+        /// [`crate::shm::gather::exchange`], [`crate::shm::scatter`], [`crate::shm::allgather::exchange`].
         Exchange = "exchange",
         /// [`crate::shm::papers::gather`], [`crate::shm::papers::scatter`], [`crate::shm::papers::allgather`]: paper P2's.
         Cico = "cico",

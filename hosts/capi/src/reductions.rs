@@ -161,7 +161,10 @@ unsafe fn reduce_scatter_block<'a>(
 #[inline(always)]
 fn bytes(count: u64, op: Op) -> Result<u64, Refusal> {
     let element = Refusal::check(Argument::Element, op.element(), Bound::AtLeast(1))?;
-    Ok(Refusal::check(Argument::Count, count, Bound::AtMost(isize::MAX as u64 / element))? * element)
+    match count.checked_mul(element) {
+        Some(bytes) if bytes <= isize::MAX as u64 => Ok(bytes),
+        _ => Err(Refusal::new(Argument::Count, count, Bound::AtMost(isize::MAX as u64 / element))),
+    }
 }
 
 /// What is sent and what is received, `count` elements each, and the operation.

@@ -11,6 +11,7 @@ use crate::shm::papers::allgather::P2Allgather;
 use crate::shm::papers::bcast::P1Bcast;
 use crate::shm::papers::gather::P2Gather;
 use crate::shm::papers::scatter::P2Scatter;
+use crate::shm::scatter::Scatter;
 use crate::shm::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan};
 
 /// Makes [`Any`] from a list of machines.
@@ -64,8 +65,8 @@ any! {
     QueueBcast(bcast::queue::Queue<'a>),
     /// Paper P1's broadcast.
     P1Bcast(P1Bcast<'a>),
-    /// Allreduce on posted lines.
-    PostedAllreduce(allreduce::posted::Posted<'a>),
+    /// Allreduce, reduce, scan and exscan on posted lines.
+    PostedReduce(reduce::posted::Posted<'a>),
     /// Allreduce, scan and exscan by recursive doubling on lines.
     Doubling(allreduce::doubling::Doubling<'a>),
     /// Allreduce by recursive doubling on lines, of operands that are longer than a line.
@@ -94,6 +95,8 @@ any! {
     GroupedReduceScatter(Exchange<reduce_scatter::groups::Grouped<'a>>),
     /// Reduce_scatter by exchange.
     ReduceScatter(Exchange<reduce_scatter::exchange::ReduceScatter<'a>>),
+    /// Gather and allgather on posted lines.
+    PostedGather(gather::posted::Posted<'a>),
     /// Gather and allgather by exchange.
     Gather(Exchange<gather::exchange::Gather<'a>>),
     /// Paper P2's gather.
@@ -102,6 +105,8 @@ any! {
     P2Scatter(P2Scatter<'a>),
     /// Paper P2's allgather.
     P2Allgather(P2Allgather<'a>),
-    /// Scatter and alltoall, a block for each pair of processes.
+    /// Scatter.
+    Scatter(Scatter<'a>),
+    /// Alltoall, a block for each pair of processes.
     Pairwise(Pairwise<'a>),
 }

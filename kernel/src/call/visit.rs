@@ -30,8 +30,7 @@ use crate::shm::papers::scatter::P2Scatter;
 use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce::tree::Tree;
 use crate::shm::reduce_scatter::exchange::ReduceScatter;
-use crate::shm::scatter::pairwise::{scatter, scatterv};
-use crate::shm::{allgather, allreduce, alltoall, bcast, gather, reduce, reduce_scatter, scan};
+use crate::shm::{allgather, allreduce, alltoall, bcast, gather, reduce, reduce_scatter, scan, scatter};
 use crate::table::Choice;
 
 /// What to do with a call's machine, of whichever type.
@@ -131,6 +130,9 @@ impl<'buf> Call<'buf> {
                         by!(Choice::Move(it), P2Gather::new(me, send, receive, root))
                     }
                     MoveAlgorithm::Groups => grouped_gather(visitor, send, receive, root),
+                    it if longest(send.as_ref(), receive.as_ref()) <= gather::posted::MOST => {
+                        by!(Choice::Move(it), gather::posted::Posted::gather(me, send, receive, root))
+                    }
                     it => by!(Choice::Move(it), Gather::equal(me, send, receive, root)),
                 }
             }
@@ -138,6 +140,9 @@ impl<'buf> Call<'buf> {
                 match choose.move_by(algorithm, Collective::Gatherv, || 0) {
                     it @ MoveAlgorithm::Cico => {
                         by!(Choice::Move(it), P2Gather::new(me, send, receive, root))
+                    }
+                    it if gather::posted::all_fit(me, send.as_ref(), receive.as_ref(), root) => {
+                        by!(Choice::Move(it), gather::posted::Posted::gatherv(me, send, receive, root))
                     }
                     it => by!(Choice::Move(it), Gather::vary(me, send, receive, root)),
                 }
@@ -147,7 +152,10 @@ impl<'buf> Call<'buf> {
                     it @ MoveAlgorithm::Cico => {
                         by!(Choice::Move(it), P2Scatter::new(me, send, receive, root))
                     }
-                    it => by!(Choice::Move(it), scatter(me, send, receive, root)),
+                    it if scatter::is_posted(me, longest(receive.as_ref(), send.as_ref())) => {
+                        by!(Choice::Move(it), scatter::scatter(me, send, receive, root))
+                    }
+                    it => by!(Choice::Move(it), scatter::pairwise::scatter(me, send, receive, root)),
                 }
             }
             Self::Scatterv { send, receive, root, algorithm } => {
@@ -155,7 +163,10 @@ impl<'buf> Call<'buf> {
                     it @ MoveAlgorithm::Cico => {
                         by!(Choice::Move(it), P2Scatter::new(me, send, receive, root))
                     }
-                    it => by!(Choice::Move(it), scatterv(me, send, receive, root)),
+                    it if scatter::may_be_posted(me, send.as_ref(), receive.as_ref(), root) => {
+                        by!(Choice::Move(it), scatter::scatterv(me, send, receive, root))
+                    }
+                    it => by!(Choice::Move(it), scatter::pairwise::scatterv(me, send, receive, root)),
                 }
             }
             Self::Allgather { send, receive, algorithm } => {
@@ -165,6 +176,9 @@ impl<'buf> Call<'buf> {
                     }
                     it @ MoveAlgorithm::Groups if allgather::groups::Grouped::applies(me, &receive) => {
                         by!(Choice::Move(it), allgather::groups::Grouped::new(me, send, receive))
+                    }
+                    _ if receive.most() <= gather::posted::MOST => {
+                        by!(Choice::Move(MoveAlgorithm::Exchange), gather::posted::Posted::allgather(me, send, receive))
                     }
                     _ => by!(Choice::Move(MoveAlgorithm::Exchange), allgather::exchange::allgather(me, send, receive)),
                 }
@@ -181,7 +195,7 @@ impl<'buf> Call<'buf> {
                 };
                 match it {
                     it @ AllreduceAlgorithm::Posted => {
-                        by!(Choice::Allreduce(it), allreduce::posted::Posted::new(send, receive, op))
+                        by!(Choice::Allreduce(it), reduce::posted::Posted::to_all(me, send, receive, op))
                     }
                     it @ AllreduceAlgorithm::Doubling if send.len() <= LINE_REDUCED => {
                         by!(Choice::Allreduce(it), allreduce::doubling::Doubling::new(me, send, receive, op))
@@ -191,6 +205,9 @@ impl<'buf> Call<'buf> {
                     }
                     it @ AllreduceAlgorithm::Slices => by!(Choice::Allreduce(it), Slices::new(me, send, receive, op)),
                     it @ AllreduceAlgorithm::Groups => by!(Choice::Allreduce(it), Grouped::new(me, send, receive, op)),
+                    it if send.len() <= reduce::posted::MOST => {
+                        by!(Choice::Allreduce(it), reduce::posted::Posted::to_all(me, send, receive, op))
+                    }
                     it => by!(Choice::Allreduce(it), Reduce::to_all(me, send, receive, op)),
                 }
             }
@@ -219,6 +236,9 @@ impl<'buf> Call<'buf> {
                     it @ ReduceAlgorithm::Slices => {
                         by!(Choice::Reduce(it), reduce::slices::Slices::new(me, send, receive, op, root))
                     }
+                    it @ ReduceAlgorithm::Exchange if send.len() <= reduce::posted::MOST => {
+                        by!(Choice::Reduce(it), reduce::posted::Posted::to_root(me, send, receive, op, root))
+                    }
                     it @ ReduceAlgorithm::Tree => by!(Choice::Reduce(it), Tree::new(me, send, receive, op, root)),
                     it => by!(Choice::Reduce(it), Reduce::to_root(me, send, receive, op, root)),
                 }
@@ -240,6 +260,9 @@ impl<'buf> Call<'buf> {
                 match choose.scan_by(algorithm, false, send.len(), op.commutative()) {
                     it @ ScanAlgorithm::Doubling => by!(Choice::Scan(it), scan::doubling::scan(me, send, receive, op)),
                     it @ ScanAlgorithm::Groups => by!(Choice::Scan(it), scan::groups::scan(me, send, receive, op)),
+                    it if send.len() <= reduce::posted::MOST => {
+                        by!(Choice::Scan(it), reduce::posted::Posted::scan(me, send, receive, op))
+                    }
                     it => by!(Choice::Scan(it), scan::exchange::scan(me, send, receive, op)),
                 }
             }
@@ -249,6 +272,9 @@ impl<'buf> Call<'buf> {
                         by!(Choice::Scan(it), scan::doubling::exscan(me, send, receive, op))
                     }
                     it @ ScanAlgorithm::Groups => by!(Choice::Scan(it), scan::groups::exscan(me, send, receive, op)),
+                    it if send.len() <= reduce::posted::MOST => {
+                        by!(Choice::Scan(it), reduce::posted::Posted::exscan(me, send, receive, op))
+                    }
                     it => by!(Choice::Scan(it), scan::exchange::exscan(me, send, receive, op)),
                 }
             }

@@ -238,6 +238,18 @@ impl<'a> Blocks<'a> {
         self.first.moved(displacement * self.extent, count * self.size)
     }
 
+    /// The memory of `rank`'s block, if the blocks have one datatype, without holes.
+    #[inline(always)]
+    pub(crate) fn dense(&self, rank: Rank) -> Option<Buf> {
+        let memory = self.first.as_contiguous()?;
+        if let Cut::Each(_) = self.cut {
+            return None;
+        }
+        let (count, displacement) = self.place(rank);
+        let begin = memory.ptr().wrapping_add((displacement * self.extent) as usize);
+        Some(Buf::new(begin, (count * self.size) as usize))
+    }
+
     /// The memory of all blocks, if they lie one after another without holes.
     pub(crate) fn in_one_piece(&self) -> Option<Buf> {
         let all = match self.cut {

@@ -87,7 +87,13 @@ impl Datatype<'_> {
     }
 
     /// Bytes from one element's start to the next one's, holes included; `None` if that is beyond 2⁶⁴.
+    #[inline(always)]
     pub fn extent(&self) -> Option<u64> {
+        if let Self::Contiguous { bytes } = *self { Some(bytes) } else { self.extent_with_holes() }
+    }
+
+    #[cold]
+    fn extent_with_holes(&self) -> Option<u64> {
         match *self {
             Self::Contiguous { bytes } => Some(bytes),
             Self::Vector { blocks: 0, .. } => Some(0),

@@ -22,12 +22,11 @@ use crate::msg::schedule::{Area, Bytes, Message, Moment, Place, Schedule, Sequen
 use crate::msg::{Memory, Parts, PlanError};
 use crate::pattern::Seat;
 use crate::shm::engine::exchange::Exchange;
-use crate::shm::engine::pairwise::Pairwise;
 use crate::shm::gather::exchange::Gather;
-use crate::shm::scatter::pairwise::scatter;
+use crate::shm::scatter::{Scatter, scatter};
 
 /// One process's part.
-pub type Alltoall<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, Turned<'a>>, Pairwise<'a>>>;
+pub type Alltoall<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, Turned<'a>>, Scatter<'a>>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

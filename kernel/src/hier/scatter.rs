@@ -20,11 +20,10 @@ use crate::machine::{Operation, Then};
 use crate::msg::levels::{self, Way};
 use crate::msg::{Memory, PlanError, Schedule, scatter};
 use crate::pattern::Seat;
-use crate::shm::engine::pairwise::Pairwise;
-use crate::shm::scatter::pairwise::{scatter, scatterv};
+use crate::shm::scatter::{Scatter as Inside, scatter, scatterv};
 
 /// One process's part.
-pub type Scatter<'a> = Then<Between<'a, Parts<'a>>, Pairwise<'a>>;
+pub type Scatter<'a> = Then<Between<'a, Parts<'a>>, Inside<'a>>;
 
 /// Among the leaders.
 type Parts<'a> = Way<scatter::Plan<'a>, levels::scatter::Scatter<'a>>;

@@ -34,8 +34,10 @@ macro_rules! names {
             }
 
             /// The one with this number.
+            #[inline(always)]
             pub fn from_number(number: u64) -> Option<Self> {
-                Self::ALL.iter().copied().find(|each| each.number() == number)
+                // A number below the first one wraps, and is none either.
+                usize::try_from(number.wrapping_sub($first)).ok().and_then(|at| Self::ALL.get(at)).copied()
             }
         }
 

@@ -104,8 +104,8 @@ constants! {
     BXOR_U64 = Bxor, U64;
 }
 
-/// Most words of an operand of a small reduction: as many as fit the first 64 bytes of a posted line.
-pub const WORDS: usize = 6;
+/// Most words of an operand of a small reduction: as many as fit a posted line.
+pub const WORDS: usize = 14;
 
 /// An operand in words, aligned for a user's function.
 #[repr(C, align(16))]
@@ -116,6 +116,7 @@ impl Op {
     ///
     /// # Errors
     /// MPI does not define it: the element is not one of [`Operation::elements`].
+    #[inline(always)]
     pub const fn new(operation: Operation, element: Element) -> Result<Self, Refusal> {
         let ((first, last), number) = (operation.elements(), element.number());
         if number < first.number() {
@@ -148,24 +149,29 @@ impl Op {
     ///
     /// # Errors
     /// `bytes` is not a multiple of the element, or the element has no bytes or more than [`USER_MOST`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count(&self, bytes: u64) -> Result<u64, Refusal> {
         match self {
             Self::Predefined(Predefined { element, .. }) => {
                 // Predefined elements are powers of two: no division on the hot path.
                 let shift = element.shift();
-                if bytes >> shift << shift == bytes { Some(bytes >> shift) } else { None }
+                if bytes >> shift << shift == bytes { Ok(bytes >> shift) } else { Err(self.not_whole(bytes)) }
             }
-            Self::User(user) if user.element() > USER_MOST as u64 => {
-                return Err(Refusal::new(Argument::Extent, user.element(), Bound::AtMost(USER_MOST as u64)));
-            }
-            Self::User(user) if user.element() == 0 => {
-                return Err(Refusal::new(Argument::Extent, 0, Bound::AtLeast(1)));
-            }
-            Self::User(user) if bytes.is_multiple_of(user.element()) => Some(bytes / user.element()),
-            Self::User(_) => None,
+            Self::User(_) => self.count_of_user(bytes),
         }
-        .ok_or(Refusal::new(Argument::Bytes, bytes, Bound::MultipleOf(self.element())))
+    }
+
+    #[inline(never)]
+    fn count_of_user(&self, bytes: u64) -> Result<u64, Refusal> {
+        let element = Refusal::check(Argument::Extent, self.element(), Bound::AtMost(USER_MOST as u64))?;
+        Refusal::check(Argument::Extent, element, Bound::AtLeast(1))?;
+        if bytes.is_multiple_of(element) { Ok(bytes / element) } else { Err(self.not_whole(bytes)) }
+    }
+
+    /// The refusal of a length that is not a whole number of elements.
+    #[cold]
+    fn not_whole(&self, bytes: u64) -> Refusal {
+        Refusal::new(Argument::Bytes, bytes, Bound::MultipleOf(self.element()))
     }
 
     /// Number of whole elements in `bytes`; 0 for an element of no bytes.

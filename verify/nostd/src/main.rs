@@ -18,7 +18,7 @@ use unisono_kernel::pattern::tree::Tree;
 use unisono_kernel::region::{Layout, Params, header, Cico};
 use unisono_kernel::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use unisono_kernel::call::Call;
-use unisono_kernel::shm::allreduce::posted::Posted;
+use unisono_kernel::shm::reduce::posted::Posted;
 use unisono_kernel::machine::poll::Poll;
 use unisono_shm::Mapped;
 
@@ -82,10 +82,10 @@ fn bcast<const BYTES: usize>(ranks: &mut Ranks, failure: Failure, algorithm: Bca
 fn allreduce(ranks: &mut Ranks, failure: Failure) -> Result<(), Failure> {
     let mut values = [[1.5f64, -2.0, 1e9], [0.25, 7.0, 1.0]];
     let base: [*mut u8; 2] = values.each_mut().map(|v| v.as_mut_ptr().cast());
-    together(ranks, failure, |_, rank| {
+    together(ranks, failure, |me, rank| {
         // SAFETY: each rank's own values, which outlive the machines.
         let data = unsafe { Data::from_raw(Buf::new(base[rank], 24), 24, Datatype::BYTE) }?;
-        Posted::new(data, data, Op::SUM_F64)
+        Posted::to_all(me, data, data, Op::SUM_F64)
     })?;
     if values == [[1.75, 5.0, 1e9 + 1.0]; 2] { Ok(()) } else { Err(failure + 3) }
 }

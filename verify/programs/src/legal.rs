@@ -218,7 +218,7 @@ impl Program {
             },
             // By slices an element must fit a share of a slot: `auto` knows whether it does.
             Allreduce => match AllreduceAlgorithm::from_name(name) {
-                Some(AllreduceAlgorithm::Posted) => bytes <= unisono_kernel::shm::allreduce::posted::MOST,
+                Some(AllreduceAlgorithm::Posted) => bytes <= unisono_kernel::shm::reduce::tree::MOST,
                 Some(AllreduceAlgorithm::Doubling) => bytes <= unisono_kernel::region::layout::PARTIAL,
                 other => other.is_some(),
             },

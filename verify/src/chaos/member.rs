@@ -13,7 +13,7 @@ use unisono_kernel::machine::transport::Observe;
 use unisono_kernel::machine::{Machine, Operation};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::{Base, Layout, Region};
-use unisono_kernel::shm::allreduce::posted::Posted;
+use unisono_kernel::shm::reduce::posted::Posted;
 
 /// One process's part of a call of a program.
 fn build<'s>(me: &Member, stage: &'s Stage<'_>, index: usize) -> Result<Any<'s>, Refusal> {
@@ -21,7 +21,7 @@ fn build<'s>(me: &Member, stage: &'s Stage<'_>, index: usize) -> Result<Any<'s>,
     match stage.calls()[index] {
         Call::Bcast { algorithm, root, .. } => call::Call::Bcast { data: receive, root, algorithm }.build(me),
         Call::Barrier(algorithm) => call::Call::Barrier { algorithm }.build(me),
-        Call::Allreduce { op, .. } => Ok(Posted::new(send, receive, op.op())?.into()),
+        Call::Allreduce { op, .. } => Ok(Posted::to_all(me, send, receive, op.op())?.into()),
         Call::Spread(spread) => spread.machine(me, memory),
         Call::Uneven(uneven) => Ok(uneven.machine(me, memory)?.into()),
         Call::Exchange { exchange, ordered: is } => {

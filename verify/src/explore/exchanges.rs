@@ -16,9 +16,10 @@ use unisono_kernel::shm::alltoall::groups::Grouped;
 use unisono_kernel::shm::alltoall::pairwise::{alltoall, alltoallv};
 use unisono_kernel::shm::gather::{self, exchange::Gather};
 use unisono_kernel::shm::reduce::exchange::Reduce;
+use unisono_kernel::shm::reduce::posted::Posted;
 use unisono_kernel::shm::reduce_scatter::{self, exchange::ReduceScatter};
 use unisono_kernel::shm::scan::exchange::scan;
-use unisono_kernel::shm::scatter::pairwise::{scatter, scatterv};
+use unisono_kernel::shm::scatter::{scatter, scatterv};
 
 /// A collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +129,11 @@ impl Exchange {
         }
     }
 
+    /// Is it a reduction on posted lines?
+    fn is_posted(&self) -> bool {
+        self.fragments == 0 && matches!(self.collective, Collective::Reduce | Collective::Allreduce | Collective::Scan)
+    }
+
     /// Words of a process's block: those whose lengths only the root knows differ.
     fn own(&self, ranks: u32, slot: usize, rank: Rank) -> usize {
         let words = self.words(ranks, slot);
@@ -168,7 +174,14 @@ impl Exchange {
         let mut send: Vec<Option<u64>> = (0..n * p).map(|k| Some(word(rank, k))).collect();
         let mut receive = vec![None; n * p];
         let fold = if self.collective == Collective::GroupedReduceScatter { u64::wrapping_add } else { fold };
-        let folded = |k, highest: Rank| (0..highest).rev().fold(word(highest, k), |sum, rank| fold(word(rank, k), sum));
+        // On posted lines from rank 0 up, but of a scan; else from the highest rank down.
+        let folded = |k, highest: Rank| {
+            if self.is_posted() && self.collective != Collective::Scan {
+                (1..=highest).fold(word(0, k), |sum, rank| fold(sum, word(rank, k)))
+            } else {
+                (0..highest).rev().fold(word(highest, k), |sum, rank| fold(word(rank, k), sum))
+            }
+        };
         let len = |rank: usize| self.own(ranks, slot, rank as Rank);
         let last = ranks - 1;
         match self.collective {
@@ -247,12 +260,20 @@ impl Exchange {
         let (send, receive) = (data(memory, words)?, data(behind, words)?);
         Ok(match self.collective {
             Collective::Gatherv => {
-                Gather::vary(me, Some(data(memory, own)?), Some(vary(behind, &of_each)?), root)?.into()
+                let (send, receive) = (Some(data(memory, own)?), Some(vary(behind, &of_each)?));
+                if gather::posted::all_fit(me, send.as_ref(), receive.as_ref(), root) {
+                    gather::posted::Posted::gatherv(me, send, receive, root)?.into()
+                } else {
+                    Gather::vary(me, send, receive, root)?.into()
+                }
             }
             Collective::Scatterv => scatterv(me, Some(vary(memory, &of_each)?), Some(data(behind, own)?), root)?.into(),
             Collective::Scatter => scatter(me, Some(blocks(memory)?), Some(receive), root)?.into(),
             Collective::GroupedGather => {
                 gather::groups::Grouped::new(me, Some(send), Some(blocks(behind)?), root)?.into()
+            }
+            Collective::Allgather if n as u64 <= gather::posted::MOST => {
+                gather::posted::Posted::allgather(me, Some(send), blocks(behind)?)?.into()
             }
             Collective::Allgather => allgather(me, Some(send), blocks(behind)?)?.into(),
             Collective::GroupedAllgather => groups::Grouped::new(me, Some(send), blocks(behind)?)?.into(),
@@ -264,13 +285,16 @@ impl Exchange {
                 let (send, receive) = (vary(memory, &to_each)?, vary(behind, &from_each)?);
                 alltoallv(me, Some(send), receive)?.into()
             }
+            Collective::Reduce if self.is_posted() => Posted::to_root(me, send, Some(receive), op, root)?.into(),
             Collective::Reduce => Reduce::to_root(me, send, Some(receive), op, root)?.into(),
+            Collective::Allreduce if self.is_posted() => Posted::to_all(me, receive, receive, op)?.into(),
             Collective::Allreduce => Reduce::to_all(me, receive, receive, op)?.into(),
             Collective::Slices => Slices::new(me, send, receive, op)?.into(),
             Collective::ReduceScatter => ReduceScatter::new(me, blocks(memory)?, receive, op)?.into(),
             Collective::GroupedReduceScatter => {
                 reduce_scatter::groups::Grouped::new(me, blocks(memory)?, receive, Op::SUM_U64)?.into()
             }
+            Collective::Scan if self.is_posted() => Posted::scan(me, send, receive, op)?.into(),
             Collective::Scan => scan(me, send, receive, op)?.into(),
         })
     }

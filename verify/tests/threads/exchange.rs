@@ -11,7 +11,7 @@ use unisono_kernel::region::Params;
 use unisono_kernel::shm::allgather::exchange::allgather;
 use unisono_kernel::shm::alltoall::pairwise::{alltoall, alltoallv};
 use unisono_kernel::shm::gather::exchange::Gather;
-use unisono_kernel::shm::scatter::pairwise::{scatter, scatterv};
+use unisono_kernel::shm::scatter::{scatter, scatterv};
 use unisono_local::{Local, Segment, run_on};
 
 type Comm = Communicator<Local>;

@@ -28,7 +28,7 @@ use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, PollError, Refusal};
 use crate::machine::poll::{Halt, Poll};
 use crate::machine::{Operation, over};
-use crate::op::{Op, WORDS};
+use crate::op::Op;
 use crate::pattern::Seat;
 use crate::pattern::power::{Core, Role};
 use crate::region::Region;
@@ -36,6 +36,9 @@ use crate::shm::engine::line::{self, Body, Heading};
 
 /// The longest operand, in bytes.
 pub const MOST: u64 = LINE_REDUCED;
+
+/// Its words.
+const WORDS: usize = (MOST / 8) as usize;
 
 /// One process's part of an allreduce, a scan or an exscan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -138,7 +141,7 @@ impl<'a> Doubling<'a> {
         if let Some(mut below) = below {
             let words = self.words();
             self.op.fold(&mut below[..words], &me.scratch[..words], self.count);
-            me.scratch = below;
+            keep(me, &below);
         }
     }
 
@@ -185,12 +188,18 @@ impl Operation for Doubling<'_> {
             body.assign(&me.scratch[..self.words()]);
             body.scatter(&self.receive);
         }
-        (me.scratch, self.below) = ([0; WORDS], None);
+        keep(me, &[0; WORDS]);
+        self.below = None;
         me.all_reached(self.operation);
         me.finish(region, self.operation);
         self.state = State::Done;
         Ok(Poll::Done)
     }
+}
+
+/// Keeps these words in the scratch.
+fn keep(me: &mut Member, words: &[u64; WORDS]) {
+    me.scratch[..WORDS].copy_from_slice(words);
 }
 
 impl Doubling<'_> {
@@ -224,7 +233,7 @@ impl Doubling<'_> {
                         self.post(region, me, round);
                     }
                     if let (Kind::Exscan, Some(below)) = (self.kind, self.below) {
-                        me.scratch = below;
+                        keep(me, &below);
                     }
                     return Ok(());
                 }
@@ -240,7 +249,7 @@ impl Doubling<'_> {
                     let heard = self.hear(region, me, partner, self.core.log2())?;
                     match self.kind {
                         Kind::Scan => self.include(me, Some(heard)),
-                        _ => me.scratch = heard,
+                        _ => keep(me, &heard),
                     }
                     return Ok(());
                 }

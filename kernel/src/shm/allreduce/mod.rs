@@ -3,5 +3,4 @@
 pub mod doubling;
 pub mod groups;
 pub mod long_doubling;
-pub mod posted;
 pub mod slices;

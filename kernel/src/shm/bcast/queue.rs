@@ -96,7 +96,8 @@ impl<'a> Queue<'a> {
     pub fn new(me: &Member, data: Data<'a>, root: Rank) -> Result<Self, Refusal> {
         me.check_root(root)?;
         let fragment = fragment_bytes(data.len(), me.layout().params()).min(data.len().max(1));
-        let count = data.len().div_ceil(fragment);
+        // The usual short message is one fragment, and nothing is divided.
+        let count = if data.len() > fragment { data.len().div_ceil(fragment) } else { u64::from(!data.is_empty()) };
         let past_caches = data.len().saturating_mul(u64::from(me.size() - 1)) > CACHED;
         Ok(Self {
             operation: 0,

@@ -42,7 +42,7 @@ impl Order {
 
     /// The `index`-th rank in this order, for process `me` of `size`.
     #[inline]
-    pub(super) fn peer(self, me: Rank, size: u32, index: u32) -> Rank {
+    pub(crate) fn peer(self, me: Rank, size: u32, index: u32) -> Rank {
         match self {
             Self::Falling => return size - 1 - index,
             Self::Rising => return index,

@@ -24,20 +24,20 @@ pub(crate) struct Operand<'a> {
 }
 
 impl Operand<'_> {
-    /// Checks operand `send` and memory `receive` for the result. In place: `receive` is `send`.
+    /// Checks operand `send` and memory `receive` for the result. In place: `receive` is `send`. Returns the number of elements.
     ///
     /// # Errors
     /// Data with holes (pack it first: an op's elements have none), a length that is not a whole number of
     /// elements, or a `receive` of another length.
     #[inline(always)]
-    pub(crate) fn check(send: &Data<'_>, receive: Option<&Data<'_>>, op: &Op) -> Result<(), Refusal> {
-        op.count(send.len())?;
+    pub(crate) fn check(send: &Data<'_>, receive: Option<&Data<'_>>, op: &Op) -> Result<u64, Refusal> {
+        let count = op.count(send.len())?;
         check_contiguous(send)?;
         if let Some(receive) = receive {
             Refusal::check(Argument::Bytes, receive.len(), Bound::Equals(send.len()))?;
             check_contiguous(receive)?;
         }
-        Ok(())
+        Ok(count)
     }
 
     pub(crate) const fn bytes(&self) -> u64 {

@@ -61,55 +61,121 @@ impl Body {
     /// Copies `data`, at most [`LINE_PAYLOAD`] bytes, into the payload. The unused bytes of the last word become zero.
     #[inline(always)]
     pub(crate) fn gather(&mut self, data: &Data<'_>) {
-        let len = data.len().min(LINE_PAYLOAD);
-        if len & 7 != 0 {
-            self.0[1 + len as usize / 8].write(0);
-        }
+        self.gather_at(0, data);
+    }
+
+    /// The same from the payload's word `at` on: as many bytes as there is room for.
+    #[inline(always)]
+    pub(crate) fn gather_at(&mut self, at: u64, data: &Data<'_>) {
         match data.as_contiguous() {
-            // SAFETY: `len` bytes of the data, which the caller may read, into the payload, which has room for them.
-            Some(memory) => unsafe { into_words(memory.ptr(), self.0[1..].as_mut_ptr(), len as usize) },
-            None => self.gather_blocks(data, len),
+            // SAFETY: the data's memory, which the caller may read.
+            Some(memory) => unsafe { self.gather_from(at, memory) },
+            None => self.gather_blocks(at, data),
         }
     }
 
+    /// The same from readable memory.
+    ///
+    /// # Safety
+    /// `memory` is readable.
+    #[inline(always)]
+    pub(crate) unsafe fn gather_from(&mut self, at: u64, memory: Buf) {
+        let (words, room) = self.payload_from(at);
+        let len = (memory.len() as u64).min(room) as usize;
+        if len & 7 != 0 {
+            // SAFETY: the word in which the last of fewer bytes than `room`, which is whole words, lies.
+            unsafe { words.wrapping_add(len / 8).write(MaybeUninit::new(0)) };
+        }
+        // SAFETY: `len` bytes of the memory, into the payload, which has room for them.
+        unsafe { into_words(memory.ptr(), words, len) };
+    }
+
     #[cold]
-    fn gather_blocks(&mut self, data: &Data<'_>, len: u64) {
+    fn gather_blocks(&mut self, word: u64, data: &Data<'_>) {
+        let (words, room) = self.payload_from(word);
+        let (payload, len) = (words.cast::<u8>(), data.len().min(room));
+        if len & 7 != 0 {
+            self.put(word + len / 8, 0);
+        }
         for (at, run) in data.runs(0, len) {
             // SAFETY: `runs` ends at `len`, inside the payload; the caller may read the run.
-            unsafe { copy_bytes(run.ptr(), self.payload().wrapping_add(at as usize), run.len()) };
+            unsafe { copy_bytes(run.ptr(), payload.wrapping_add(at as usize), run.len()) };
         }
     }
 
     /// Copies the payload to `data`, which is as long.
     #[inline(always)]
     pub(crate) fn scatter(&mut self, data: &Data<'_>) {
-        let len = data.len().min(LINE_PAYLOAD);
+        self.scatter_at(0, data);
+    }
+
+    /// The same from the payload's word `at` on.
+    #[inline(always)]
+    pub(crate) fn scatter_at(&mut self, at: u64, data: &Data<'_>) {
         match data.as_contiguous() {
-            // SAFETY: `len` bytes of the payload, into the data, which the caller may write.
-            Some(memory) => unsafe { out_of_words(self.0[1..].as_ptr(), memory.ptr(), len as usize) },
-            None => self.scatter_blocks(data, len),
+            // SAFETY: the data's memory, which the caller may write.
+            Some(memory) => unsafe { self.scatter_into(at, memory) },
+            None => self.scatter_blocks(at, data),
         }
+    }
+
+    /// The same to writable memory.
+    ///
+    /// # Safety
+    /// `memory` is writable.
+    #[inline(always)]
+    pub(crate) unsafe fn scatter_into(&mut self, at: u64, memory: Buf) {
+        let (words, room) = self.payload_from(at);
+        let len = (memory.len() as u64).min(room) as usize;
+        // SAFETY: `len` bytes of the payload, into the memory, which is as long.
+        unsafe { out_of_words(words, memory.ptr(), len) };
     }
 
     #[cold]
-    fn scatter_blocks(&mut self, data: &Data<'_>, len: u64) {
+    fn scatter_blocks(&mut self, word: u64, data: &Data<'_>) {
+        let (words, room) = self.payload_from(word);
+        let (payload, len) = (words.cast::<u8>(), data.len().min(room));
         for (at, run) in data.runs(0, len) {
             // SAFETY: `runs` ends at `len`, inside the payload; the caller may write the run.
-            unsafe { copy_bytes(self.payload().wrapping_add(at as usize), run.ptr(), run.len()) };
+            unsafe { copy_bytes(payload.wrapping_add(at as usize), run.ptr(), run.len()) };
         }
     }
 
+    /// The payload from its word `at` on, and the bytes up to its end.
     #[inline(always)]
-    fn payload(&mut self) -> *mut u8 {
-        self.0[1..].as_mut_ptr().cast()
+    fn payload_from(&mut self, at: u64) -> (*mut MaybeUninit<u64>, u64) {
+        let at = at.min(WORDS as u64 - 1);
+        (self.0[1..].as_mut_ptr().wrapping_add(at as usize), LINE_PAYLOAD - 8 * at)
     }
 
-    /// The payload's words, `bytes` of which were [gathered](Self::gather) or [received](receive).
+    /// Sets the payload's words from `from` to before `to` to zero.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self, from: u64, to: u64) {
+        (from..to).for_each(|at| self.put(at, 0));
+    }
+
+    /// Sets the payload's word `at`, if there is one.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, at: u64, word: u64) {
+        if let Some(to) = self.0[1..].get_mut(at as usize) {
+            to.write(word);
+        }
+    }
+
+    /// The payload's words, `bytes` of which were [gathered](Self::gather), [received](receive) or [read].
     #[inline(always)]
     pub(crate) fn words(&self, bytes: u64) -> &[u64] {
         let words = &self.0[1..1 + bytes.div_ceil(8) as usize];
-        // SAFETY: `gather` and `receive` have written every word of the message.
+        // SAFETY: `gather`, `receive` and `read` have written every word of the message.
         unsafe { words.assume_init_ref() }
+    }
+
+    /// The same, to be changed.
+    #[inline(always)]
+    pub(crate) fn words_mut(&mut self, bytes: u64) -> &mut [u64] {
+        let words = &mut self.0[1..1 + bytes.div_ceil(8) as usize];
+        // SAFETY: as in `words`; or `assign` has written them.
+        unsafe { words.assume_init_mut() }
     }
 
     /// Sets the payload's first words, which [`Self::scatter`] then copies out.
@@ -296,6 +362,26 @@ pub(crate) fn receive_at<R: Region>(
             .map_err(|refusal| PollError::Mismatch { peer, refusal })?;
     }
     Ok(())
+}
+
+/// Copies `bytes` bytes from byte `at` on of the payload of a line, which was received from that rank in that operation, to the
+/// begin of `body`'s payload: whole words.
+#[inline(always)]
+pub(crate) fn read<R: Region>(
+    region: &R,
+    me: &Member,
+    (peer, operation): (Rank, u64),
+    at: u64,
+    bytes: u64,
+    body: &mut Body,
+) {
+    // What a line has no room for reads as zero.
+    let place = me.layout().line_body(peer, operation, 8 + LINE_PAYLOAD).part(8 + at, bytes.next_multiple_of(8));
+    body.clear(place.len() / 8, bytes.div_ceil(8));
+    let dst = Buf::new(body.0[1..].as_mut_ptr().cast(), place.len() as usize);
+    // SAFETY: S3, `peer` published the line and reuses it only after it has heard of our read. `body` is private, and as long as
+    // a line.
+    unsafe { region.read(place, dst) };
 }
 
 /// Receives the head of `peer`'s line of `operation`, for a message of any length, which it returns.

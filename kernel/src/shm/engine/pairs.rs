@@ -44,6 +44,9 @@ enum Packing {
     Pairwise,
 }
 
+/// What a line announces whose pieces have their blocks' lengths before them.
+pub(crate) const IN_LINE: u64 = Packing::Line as u64;
+
 /// Which ranks know how long blocks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Lengths {
@@ -153,7 +156,7 @@ impl Pairs {
     pub(crate) const fn announced(&self) -> u64 {
         match self.lengths {
             Lengths::Known { bytes, .. } => bytes,
-            Lengths::Unknown { short: Some(Short { mine: true, .. }), .. } => Packing::Line as u64,
+            Lengths::Unknown { short: Some(Short { mine: true, .. }), .. } => IN_LINE,
             Lengths::Unknown { short: Some(_), .. } => Packing::Slot as u64,
             Lengths::Unknown { short: None, .. } => Packing::Pairwise as u64,
         }
@@ -181,7 +184,7 @@ impl Pairs {
             Lengths::Known { bytes, .. } if announced == *bytes => {}
             Lengths::Known { bytes, .. } => return mismatch(*bytes, Bound::Equals(announced)),
             Lengths::Unknown { short: Some(short), .. } if announced <= Packing::Slot as u64 => {
-                short.theirs = announced == Packing::Line as u64;
+                short.theirs = announced == IN_LINE;
             }
             Lengths::Unknown { short: None, .. } if announced == Packing::Pairwise as u64 => {}
             Lengths::Unknown { .. } => return mismatch(announced, Bound::AtMost(Packing::Pairwise as u64)),

@@ -288,6 +288,12 @@ impl<E: Engine> Steps<E> {
         Self { clock, engine, loans: Loans::NONE, posted: 0, step: 0, state: State::Done }
     }
 
+    /// The same as `operation`, which starts at `base` on the fragment clock: another machine has begun it, and has posted nothing.
+    pub(crate) const fn entered(mut self, operation: u64, base: u64) -> Self {
+        (self.clock.operation, self.clock.base, self.state) = (operation, base, State::Enter);
+        self
+    }
+
     /// Posts this step's fragment, and those of later steps up to half a lap ahead. Here a process never waits for
     /// a rank that is in the same step or a later one: such a rank has taken all fragments that the slots in question
     /// held last.

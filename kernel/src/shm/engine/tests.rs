@@ -15,7 +15,7 @@
 //! | alone | in a rooted operation only the root posts after step 0, for one reader in each step |
 
 use super::exchange::{Exchange, Plan, ToAll};
-use super::pairwise::{Blockwise, Pairwise};
+use super::pairwise::Blockwise;
 use super::pieces::{Medium, Pair};
 use super::steps::{Clock, Engine, Steps};
 use crate::Rank;
@@ -32,11 +32,12 @@ use crate::shm::allreduce::groups::Grouped;
 use crate::shm::allreduce::slices::Slices;
 use crate::shm::alltoall::pairwise::{alltoall, alltoallv};
 use crate::shm::gather::exchange::Gather;
+use crate::shm::gather::posted;
 use crate::shm::reduce;
 use crate::shm::reduce::exchange::Reduce;
 use crate::shm::reduce_scatter::{self, exchange::ReduceScatter};
 use crate::shm::scan::exchange::{exscan, scan};
-use crate::shm::scatter::pairwise::{scatter, scatterv};
+use crate::shm::scatter;
 use core::ffi::c_void;
 use std::format;
 use std::string::String;
@@ -297,11 +298,11 @@ fn all_collectives(params: Params, random: &mut Random) {
         Gather::vary(me, Some(own), is_root(me).then(|| blocks(each.clone())), root)
     });
     check("scatter", layout, |me| {
-        scatter(me, is_root(me).then(|| blocks(std::vec![equal; p])), Some(data(equal)), root)
+        scatter::pairwise::scatter(me, is_root(me).then(|| blocks(std::vec![equal; p])), Some(data(equal)), root)
     });
     check("scatterv", layout, |me| {
         let own = data(each[me.rank() as usize]);
-        scatterv(me, is_root(me).then(|| blocks(each.clone())), Some(own), root)
+        scatter::pairwise::scatterv(me, is_root(me).then(|| blocks(each.clone())), Some(own), root)
     });
     check("allgatherv", layout, |me| allgather(me, Some(data(each[me.rank() as usize])), blocks(each.clone())));
     check("alltoall", layout, |me| alltoall(me, Some(blocks(std::vec![equal; p])), blocks(std::vec![equal; p])));
@@ -398,6 +399,13 @@ fn short_blocks_of_a_gatherv_travel_in_lines() {
     let roomy = Member::new(Layout::new(Params { queue_fragment: 128, ..params }).unwrap(), 0).unwrap();
     assert_eq!(lines(&roomy, std::vec![100, 113, 0]), [true, false, true]);
     assert_eq!(lines(&me, std::vec![100, 65, 64]), [false, false, true], "a line has all of a message, or none of it");
+    // The machine that takes lines alone has the same rule, for its own block and for those that a root takes.
+    let posted = |me: &Member, counts, root| posted::all_fit(me, Some(&data(64)), Some(&blocks(counts)), root);
+    assert_eq!([100, 113].map(|bytes| posted::fits(&roomy, bytes)), [true, false]);
+    assert_eq!([64, 65].map(|bytes| posted::fits(&me, bytes)), [true, false]);
+    let of = |bytes| std::vec![64, bytes, 0];
+    assert_eq!([64, 65].map(|bytes| posted(&me, of(bytes), 0)), [true, false]);
+    assert!(posted(&me, of(65), 1), "only the root's blocks count");
     let all: Exchange<Gather<'_>> =
         Gather::vary(&me, Some(data(100)), Some(blocks(std::vec![100, 113, 0])), 0).unwrap();
     assert_eq!([0, 1].map(|writer| all.engine.in_line(&me, 1, writer)), [false; 2], "only step 0 lies in lines");
@@ -413,7 +421,8 @@ fn a_root_that_posts_alone_continues_in_the_readers_queues() {
     let layout = Layout::new(Params { queue_slots: 2, queue_fragment: 64, ..Params::new(3) }).unwrap();
     let mut me = Member::new(layout, 0).unwrap();
     me.take_clock(5, 100);
-    let all: Pairwise<'_> = scatter(&me, Some(blocks(std::vec![640; 3])), Some(data(640)), 0).unwrap().started(&mut me);
+    let all = scatter::pairwise::scatter(&me, Some(blocks(std::vec![640; 3])), Some(data(640)), 0);
+    let all = all.unwrap().started(&mut me);
     let Steps { engine, clock, .. } = &all;
     assert_eq!((engine.is_rooted(), engine.pairs.rounds(), clock.at(0)), (true, 3, 5));
     for step in 1..engine.steps() {

@@ -10,6 +10,8 @@
 //! associative op, commutative or not. In a reduction h is the last rank, in a scan this
 //! rank, in an exscan the rank before this one.
 //!
+//! Operands that fit a line go [on posted lines](super::posted); but through here inside the nodes of a communicator over several.
+//!
 //! What is copied first, and was lent, is read in long pieces, straight to where the result will lie. So of two ranks, whose
 //! operands may change places if the op commutes, each one copies the other's first, if it is long enough to be lent. But a root
 //! that can't lend its own copies that first, while it waits: the other one won't be lent either.

@@ -2,5 +2,6 @@
 
 pub mod exchange;
 pub mod groups;
+pub mod posted;
 pub mod slices;
 pub mod tree;

@@ -34,7 +34,7 @@ pub(super) fn check(me: &Member, send: &Blocks<'_>, receive: &Data<'_>, op: &Op)
     for rank in 0..me.size() {
         op.count(send.bytes(rank))?;
     }
-    Operand::check(&send.block(me.rank()), Some(receive), op)
+    Operand::check(&send.block(me.rank()), Some(receive), op).map(drop)
 }
 
 /// One process's part of a reduce_scatter.

@@ -1,4 +1,4 @@
-//! Scatter and scatterv (ours): the root posts a block for each rank, and each rank takes its own.
+//! Scatter and scatterv through queues (ours): the root posts a block for each rank, and each rank takes its own.
 //!
 //! | rank | what it does |
 //! |---|---|
@@ -15,12 +15,10 @@ use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Refusal};
 use crate::shm::engine::pairwise::{Pairwise, Receive};
 
-/// A scatter of equal blocks from `root`. `send` is significant only at the root. `receive` is this rank's block;
-/// `None` at a root whose block stays in place.
+/// A [scatter](super::scatter) of blocks of any one length.
 ///
 /// # Errors
-/// `root` is not a rank of the communicator; the root's `send` does not have one block per rank; the root's `receive`
-/// and its block in `send` differ in length; an argument that this rank needs is missing.
+/// As [`super::scatter`].
 #[inline(always)]
 pub fn scatter<'a>(
     me: &Member,
@@ -35,10 +33,10 @@ pub fn scatter<'a>(
     Pairwise::equal(me, Kind::Scatter, bytes, send, Receive::From(root, receive))
 }
 
-/// A scatter of blocks of any lengths; only the root knows all of them.
+/// A [scatterv](super::scatterv).
 ///
 /// # Errors
-/// As [`scatter`].
+/// As [`super::scatter`]; a block has more bytes than the steps of such an operation can carry.
 #[inline(always)]
 pub fn scatterv<'a>(
     me: &Member,
@@ -55,7 +53,12 @@ pub fn scatterv<'a>(
 
 /// Checks the arguments. Returns the bytes of this rank's block.
 #[inline(always)]
-fn check(me: &Member, send: Option<&Blocks<'_>>, receive: Option<&Data<'_>>, root: Rank) -> Result<u64, Refusal> {
+pub(super) fn check(
+    me: &Member,
+    send: Option<&Blocks<'_>>,
+    receive: Option<&Data<'_>>,
+    root: Rank,
+) -> Result<u64, Refusal> {
     me.check_root(root)?;
     if me.rank() != root {
         return receive.map(Data::len).ok_or(absent());

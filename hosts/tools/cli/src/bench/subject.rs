@@ -19,7 +19,7 @@ use unisono_kernel::data::datatype::Data;
 use unisono_kernel::error::{self, Argument, Error, Refusal};
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::PARTIAL;
-use unisono_kernel::shm::allreduce;
+use unisono_kernel::shm::reduce;
 use unisono_kernel::table::{Choice, Over};
 use unisono_posix::{Joined, Posix};
 
@@ -213,7 +213,7 @@ impl Subject {
             Kind::Allreduce(AllreduceAlgorithm::Posted)
             | Kind::Sides(Sides::Reduce(ReduceAlgorithm::Tree), _)
             | Kind::Sides(Sides::Scan(ScanAlgorithm::Doubling) | Sides::Exscan(ScanAlgorithm::Doubling), _) => {
-                allreduce::posted::MOST
+                reduce::tree::MOST
             }
             Kind::Allreduce(AllreduceAlgorithm::Doubling) => PARTIAL,
             _ => u64::MAX,
@@ -282,7 +282,7 @@ impl Subject {
         match self.kind {
             Kind::Bcast(_) | Kind::Rival => Bound::Message,
             Kind::Barrier(_) => Bound::Rounds,
-            Kind::Allreduce(_) | Kind::HandWritten { .. } if self.bytes <= allreduce::posted::MOST => Bound::Rounds,
+            Kind::Allreduce(_) | Kind::HandWritten { .. } if self.bytes <= reduce::tree::MOST => Bound::Rounds,
             Kind::Sides(sides, _) if sides.moves() && matches!(self.blocks, Blocks::Equal) => Bound::Block,
             Kind::Allreduce(_) | Kind::HandWritten { .. } | Kind::Sides(..) => Bound::Unknown,
         }

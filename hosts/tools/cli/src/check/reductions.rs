@@ -13,7 +13,7 @@ use unisono_kernel::data::datatype::{Data, Datatype};
 use unisono_kernel::error::Error;
 use unisono_kernel::op::Op;
 use unisono_kernel::region::layout::{LINE_PAYLOAD, PARTIAL};
-use unisono_kernel::shm::allreduce::posted;
+use unisono_kernel::shm::reduce::tree;
 
 /// The rules choose some of these only where ranks have a core each.
 const ALLREDUCES: [&str; 6] = ["auto", "posted", "doubling", "exchange", "slices", "groups"];
@@ -35,7 +35,7 @@ struct Case {
 
 pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Failure> {
     let (line, queue) = (LINE_PAYLOAD, FRAGMENT * u64::from(QUEUE_SLOTS));
-    let sizes = [0, 8, 16, posted::MOST, 56, line, line + 16, FRAGMENT, FRAGMENT + 16, 2 * queue + 48];
+    let sizes = [0, 8, 16, tree::MOST, 56, line, line + 16, FRAGMENT, FRAGMENT + 16, 2 * queue + 48];
     let (me, size) = (comm.rank() as usize, comm.size() as usize);
     for fold in Fold::ALL {
         for words in sizes.iter().map(|bytes| *bytes as usize / 8).filter(|words| words % fold.words() == 0) {
@@ -45,7 +45,7 @@ pub(super) fn check(comm: &mut Caller<'_>, tally: &mut Tally) -> Result<(), Fail
                     let place = if in_place { " in place" } else { "" };
                     tally.case(format!("{name} {} {} B{place}", fold.name(), 8 * words), right);
                 };
-                let short = 8 * words as u64 <= posted::MOST;
+                let short = 8 * words as u64 <= tree::MOST;
                 for root in roots(comm.size()) {
                     report(&format!("reduce root {root}"), case.reduce(comm, root as usize, "auto")?);
                 }
