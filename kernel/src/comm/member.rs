@@ -18,8 +18,9 @@ const TRACKED: usize = 16;
 /// least and at most so many (docs/explanation/parameters.md).
 const CLAIMED: RangeInclusive<u64> = 640..=4096;
 
-/// The most processes that claim. Among more, so many wait for a line that those who look at it before it is written, and
-/// so take it back, cost more than is gained (docs/explanation/parameters.md).
+/// The most processes that claim lines. Among more, so many wait for a line that those who look at it before it is written, and
+/// so take it back, cost more than is gained (docs/explanation/parameters.md). A root claims its slot among any number: nobody looks
+/// there before.
 const CLAIMANTS: u32 = 16;
 
 /// The most processes among which a root claims the line that all others await. More of them take it back before it is written.
@@ -290,7 +291,7 @@ impl Member {
     /// readers that wait for the line take it back.
     #[inline]
     fn claim<R: Region>(&mut self, region: &R, operation: u64) {
-        if self.claimed_in == operation || self.unclaimed > 0 || self.size() > CLAIMANTS {
+        if self.claimed_in == operation || self.unclaimed > 0 || self.size() > CLAIMANTS && !self.awaited {
             return;
         }
         self.claimed_in = operation;

@@ -84,6 +84,7 @@ fn a_line_that_more_than_eight_ranks_await_is_not_claimed() {
     };
     assert_eq!([8, 9].map(|ranks| claimed(ranks, Kind::Bcast, 1000)), [std::vec![120, 1000], std::vec![1000]]);
     assert_eq!([8, 9].map(|ranks| claimed(ranks, Kind::Scatter, 1000)), [std::vec![120, 1000], std::vec![1000]]);
+    assert_eq!([17, 33].map(|ranks| claimed(ranks, Kind::Bcast, 1000)), [std::vec![1000], std::vec![1000]]);
     assert_eq!([9, 16, 17].map(|ranks| claimed(ranks, Kind::Allreduce, 1000).len()), [2, 2, 0]);
 }
 
