@@ -109,11 +109,12 @@ static int receive(void *context, void *bytes, uint64_t len, uint32_t from, int 
     return 0;
 }
 
-static int test(void *context, uintptr_t *request, int *done) {
+static int test(void *context, uintptr_t *request, int *done, uint64_t *len) {
     struct link *link = context;
     struct posted *asked = (struct posted *)*request;
     *done = asked->ended;
     if (!*done) return failed(link);
+    if (len) *len = asked->len;
     forget(link, asked);
     *request = 0;
     link->failures = 0;
@@ -139,6 +140,6 @@ int waiting_connect(MPI_Comm comm, uint64_t most, struct unisono_messages *layer
     link->most = most;
     int code = PMPI_Comm_dup(comm, &link->comm);
     *layer = (struct unisono_messages){link,  (uint32_t)rank, (uint32_t)size, UINT64_C(1) << 31, send, probe, receive,
-                                       test, close_link};
+                                       NULL, NULL, test, close_link};
     return code;
 }

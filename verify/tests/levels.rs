@@ -347,7 +347,11 @@ fn allgathers() {
         {
             let row = Row::new(&homes, me.nodes.home().node, equal);
             let over = by_switch.as_ref().map(Ordered::line);
-            let plan = allgather::plan(me.nodes, row.rows(&me.nodes), outside, over).unwrap();
+            let outside = match outside {
+                Way::Flat(by) => Way::Flat(by),
+                Way::Levels(by) => Way::Levels(allgather::Over(by, over)),
+            };
+            let plan = allgather::plan(me.nodes, row.rows(&me.nodes), outside).unwrap();
             let (mut send, mut all) = (row.block(me.rank), vec![0x55; row.bytes]);
             let mut own = Some(Buf::of_mut(&mut send));
             if in_place {

@@ -26,6 +26,7 @@ enum Description {
 }
 
 impl Description {
+    #[inline(always)]
     fn datatype(&self) -> Datatype<'_> {
         match *self {
             Self::Contiguous { bytes } => Datatype::Contiguous { bytes },
@@ -40,6 +41,7 @@ impl Description {
 ///
 /// # Safety
 /// `handle` is null, or comes from a function of this module and is not freed during `'a`.
+#[inline(always)]
 pub(crate) unsafe fn resolve<'a>(handle: *const Type) -> Result<Datatype<'a>, Refusal> {
     if handle.is_null() {
         return Err(Refusal::not(Argument::Datatype, Condition::NotNull));

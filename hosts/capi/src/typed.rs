@@ -25,6 +25,7 @@ struct Elements {
 }
 
 /// Bytes from the start of `count` elements of a type to their end; `u64::MAX` if they are more.
+#[inline(always)]
 fn reach(count: u64, datatype: Datatype<'_>) -> u64 {
     datatype.extent().unwrap_or(u64::MAX).saturating_mul(count)
 }
@@ -233,6 +234,7 @@ impl Side {
     ///
     /// # Safety
     /// See the [module](self).
+    #[inline(always)]
     unsafe fn describe<'a>(
         self,
         ranks: u32,
@@ -245,30 +247,51 @@ impl Side {
         let displacements = unsafe { list(self.displacements, ranks) }?;
         // SAFETY: the caller's promise.
         let datatypes = unsafe { list(self.datatypes, ranks) }?;
-        let mut dense = true;
-        for &datatype in datatypes {
+        let (before, mut end) = (lengths.len(), 0_u64);
+        for ((&count, &displacement), &datatype) in counts.iter().zip(displacements).zip(datatypes) {
             // SAFETY: the caller's promise.
-            dense &= unsafe { resolve(datatype) }?.is_dense();
+            let datatype = unsafe { resolve(datatype) }?;
+            if !datatype.is_dense() {
+                lengths.truncate(before);
+                // SAFETY: the caller's promise.
+                let end = unsafe { Self::describe_each(counts, displacements, datatypes, blocks) }?;
+                return Ok(Described { memory: memory(self.address, end)?, displacements: None });
+            }
+            let length = reach(count, datatype);
+            end = end.max(end_of(count, displacement, length));
+            lengths.push(length);
         }
-        if !dense {
-            blocks.try_reserve(ranks as usize).map_err(|_| Refusal::not(Argument::List, Condition::Memory))?;
-        }
+        Ok(Described { memory: memory(self.address, end)?, displacements: Some(displacements) })
+    }
+
+    /// Appends each rank's block to `blocks`; returns where the last one ends.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[cold]
+    unsafe fn describe_each<'a>(
+        counts: &[u64],
+        displacements: &[u64],
+        datatypes: &[*const Type],
+        blocks: &mut Vec<Block<'a>>,
+    ) -> Result<u64, Refusal> {
+        blocks.try_reserve(counts.len()).map_err(|_| Refusal::not(Argument::List, Condition::Memory))?;
         let mut end = 0_u64;
         for ((&count, &displacement), &datatype) in counts.iter().zip(displacements).zip(datatypes) {
             // SAFETY: the caller's promise.
             let datatype = unsafe { resolve(datatype) }?;
-            let length = reach(count, datatype);
-            // The displacement of an empty block is ignored.
             let displacement = if count > 0 { displacement } else { 0 };
-            end = end.max(displacement.saturating_add(length));
-            if dense {
-                lengths.push(length);
-            } else {
-                blocks.push(Block { displacement, count, datatype });
-            }
+            end = end.max(end_of(count, displacement, reach(count, datatype)));
+            blocks.push(Block { displacement, count, datatype });
         }
-        Ok(Described { memory: memory(self.address, end)?, displacements: dense.then_some(displacements) })
+        Ok(end)
     }
+}
+
+/// Where a block of so many elements and bytes ends. The displacement of an empty one is ignored.
+#[inline(always)]
+const fn end_of(count: u64, displacement: u64, length: u64) -> u64 {
+    if count > 0 { displacement.saturating_add(length) } else { 0 }
 }
 
 impl<'a> Described<'a> {
@@ -276,6 +299,7 @@ impl<'a> Described<'a> {
     ///
     /// # Safety
     /// See the [module](self).
+    #[inline(always)]
     unsafe fn blocks(
         self,
         ranks: u32,
@@ -300,6 +324,7 @@ impl<'a> Described<'a> {
     }
 }
 
+#[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "what MPI passes")]
 unsafe fn alltoallw<'a>(
     me: &Member,

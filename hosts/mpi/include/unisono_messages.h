@@ -33,15 +33,21 @@ enum {
 /* The most bytes of one message of a layer; the library sends longer ones in pieces. */
 #define UNISONO_MESSAGES_MOST (UINT64_C(1) << 30)
 
+/* The most bytes of a message that `expect` may be called for. */
+#define UNISONO_MESSAGES_SHORT (UINT64_C(1) << 10)
+
 /* As MPI_ANY_SOURCE, for `probe` and `receive`. */
 #define UNISONO_MESSAGES_ANY UINT32_MAX
 
 /*
- * A point-to-point layer. Pass `context` to its functions as the first argument. Only `close` blocks.
+ * A point-to-point layer. Pass `context` to its functions as the first argument. Only `close` and `cancel` may
+ * block.
  *
- * A receive is started only after its message has arrived and its length was compared. The reason: if a message is
- * longer than its receive, an MPI may end the job (MPICH does, from MPI_Test), and if it is shorter, MPI reports no
- * error.
+ * A receive must never meet a message that is longer: an MPI may end the job then (MPICH 4 does, from MPI_Test), or write
+ * beyond the receive (Open MPI does). So the library receives a message by `receive` after it has arrived and its length
+ * was compared. Messages of up to UNISONO_MESSAGES_SHORT bytes have tags of their own, and are received by `expect`, which
+ * may be called before they arrive, with room for the longest of them. A layer without `expect` and `cancel` (null) works
+ * likewise; all ranks' layers must be alike.
  */
 struct unisono_messages {
     void *context;
@@ -53,8 +59,14 @@ struct unisono_messages {
     int (*probe)(void *context, uint32_t from, int tag, int *found, uint64_t *len);
     /* Starts to receive the message that `probe` has found. */
     int (*receive)(void *context, void *bytes, uint64_t len, uint32_t from, int tag, uintptr_t *request);
-    /* *done: whether the request is complete. After it is complete or has failed, the request must not be used. */
-    int (*test)(void *context, uintptr_t *request, int *done);
+    /* Starts to receive a message of at most `room` bytes, which may not have arrived; or null. */
+    int (*expect)(void *context, void *bytes, uint64_t room, uint32_t from, int tag, uintptr_t *request);
+    /* Gives up such a receive. *came: whether its message has come before; if so, *len: its bytes. The request must not be
+     * used any more. Null where `expect` is. */
+    int (*cancel)(void *context, uintptr_t request, int *came, uint64_t *len);
+    /* *done: whether the request is complete; if so, and unless `len` is null, *len: the bytes that a receive has received.
+     * After it is complete or has failed, the request must not be used. */
+    int (*test)(void *context, uintptr_t *request, int *done, uint64_t *len);
     /* Frees the layer, which must have no requests. */
     int (*close)(void *context);
 };

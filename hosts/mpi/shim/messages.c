@@ -29,6 +29,13 @@ enum { OWN = -1 };
         code_;                                                                                                         \
     })
 
+/* A layer's functions ask it at each call: MPI was initialised when they were connected. */
+static bool ended(void) {
+    int finalized = 0;
+    PMPI_Finalized(&finalized);
+    return finalized;
+}
+
 static int class_of(int code) {
     int class = MPI_ERR_OTHER;
     if (code == MPI_SUCCESS) return 0;
@@ -59,7 +66,7 @@ static bool has(const struct link *link, int rank) {
 static int send(void *context, const void *bytes, uint64_t len, uint32_t to, int tag, uintptr_t *request) {
     const struct link *link = context;
     MPI_Request begun;
-    if (!running()) return UNISONO_MESSAGES_NOT_RUNNING;
+    if (ended()) return UNISONO_MESSAGES_NOT_RUNNING;
     int code = INSIDE(PMPI_Isend(bytes, (int)len, MPI_BYTE, rank_of(link, to), link->first + tag, link->comm, &begun));
     *request = (uintptr_t)begun;
     return class_of(code);
@@ -78,7 +85,7 @@ static int probe(void *context, uint32_t from, int tag, int *found, uint64_t *le
     struct link *link = context;
     MPI_Status status;
     int count = 0, source = from == UNISONO_MESSAGES_ANY ? MPI_ANY_SOURCE : rank_of(link, from);
-    if (!running()) return UNISONO_MESSAGES_NOT_RUNNING;
+    if (ended()) return UNISONO_MESSAGES_NOT_RUNNING;
     int code = INSIDE(PMPI_Iprobe(source, link->first + tag, link->comm, found, &status));
     if (code == MPI_SUCCESS && *found) code = PMPI_Get_count(&status, MPI_BYTE, &count);
     if (code == MPI_SUCCESS && *found && from == UNISONO_MESSAGES_ANY && !has(link, status.MPI_SOURCE))
@@ -93,17 +100,38 @@ static int receive(void *context, void *bytes, uint64_t len, uint32_t from, int 
     const struct link *link = context;
     MPI_Request begun;
     int source = from == UNISONO_MESSAGES_ANY ? link->found : rank_of(link, from);
-    if (!running()) return UNISONO_MESSAGES_NOT_RUNNING;
+    if (ended()) return UNISONO_MESSAGES_NOT_RUNNING;
     int code = INSIDE(PMPI_Irecv(bytes, (int)len, MPI_BYTE, source, link->first + tag, link->comm, &begun));
     *request = (uintptr_t)begun;
     return class_of(code);
 }
 
-static int test(void *context, uintptr_t *request, int *done) {
+static int expect(void *context, void *bytes, uint64_t room, uint32_t from, int tag, uintptr_t *request) {
+    return receive(context, bytes, room, from, tag, request);
+}
+
+static int cancel(void *context, uintptr_t request, int *came, uint64_t *len) {
+    (void)context;
+    MPI_Request asked = (MPI_Request)request;
+    MPI_Status status;
+    int cancelled = 0, count = 0;
+    if (ended()) return UNISONO_MESSAGES_NOT_RUNNING;
+    int code = INSIDE(PMPI_Cancel(&asked));
+    if (code == MPI_SUCCESS) code = INSIDE(PMPI_Wait(&asked, &status));
+    if (code == MPI_SUCCESS) code = PMPI_Test_cancelled(&status, &cancelled);
+    if (code == MPI_SUCCESS && !cancelled) code = PMPI_Get_count(&status, MPI_BYTE, &count);
+    *came = !cancelled, *len = (uint64_t)count;
+    return class_of(code);
+}
+
+static int test(void *context, uintptr_t *request, int *done, uint64_t *len) {
     (void)context;
     MPI_Request asked = (MPI_Request)*request;
-    if (!running()) return UNISONO_MESSAGES_NOT_RUNNING;
-    int code = INSIDE(PMPI_Test(&asked, done, MPI_STATUS_IGNORE));
+    MPI_Status status;
+    int count = 0;
+    if (ended()) return UNISONO_MESSAGES_NOT_RUNNING;
+    int code = INSIDE(PMPI_Test(&asked, done, len ? &status : MPI_STATUS_IGNORE));
+    if (code == MPI_SUCCESS && len && *done) code = PMPI_Get_count(&status, MPI_BYTE, &count), *len = (uint64_t)count;
     *request = (uintptr_t)asked;
     return class_of(code);
 }
@@ -205,7 +233,8 @@ static int connect(MPI_Comm comm, uint64_t tags, struct unisono_messages *layer)
         return class_of(code);
     }
     link->number = OWN, link->first = 0, link->size = size, link->ranks = NULL, link->found = rank;
-    *layer = (struct unisono_messages){link, (uint32_t)rank, (uint32_t)size, tags, send, probe, receive, test, close_link};
+    *layer = (struct unisono_messages){link, (uint32_t)rank, (uint32_t)size, tags, send, probe, receive, expect, cancel,
+                                       test, close_link};
     return 0;
 }
 
@@ -226,7 +255,8 @@ int shim_connect_shared(MPI_Comm comm, struct unisono_messages *layer) {
         return give_number(number), MPI_ERR_NO_MEM;
     }
     *link = (struct link){shared, number, number * (int)tags_of_each(), size, ranks, ranks[rank]};
-    *layer = (struct unisono_messages){link, (uint32_t)rank, (uint32_t)size, tags_of_each(), send, probe, receive, test, close_link};
+    *layer = (struct unisono_messages){link, (uint32_t)rank, (uint32_t)size, tags_of_each(), send, probe, receive, expect, cancel,
+                                       test, close_link};
     return 0;
 }
 

@@ -2,9 +2,15 @@
 //! declares.
 //!
 //! A message of 2³⁰ bytes or more is sent in pieces of 2³⁰ bytes; the last piece is shorter, and may be empty. So every
-//! count fits a C `int`, and if the lengths of send and receive differ, the receiver sees it in a piece. Tags are the
-//! operations' numbers modulo the MPI's number of tags less one. The last tag is for news, by which a process that has
-//! failed tells others why.
+//! count fits a C `int`, and if the lengths of send and receive differ, the receiver sees it in a piece.
+//!
+//! An MPI must not meet a message that is longer than its receive (docs/explanation/decisions.md, 34 and 111). So short
+//! messages and long ones have tags of their own: a receive for a short one is posted at once, with room for any short one,
+//! and is copied from there; a long one is received when it has arrived and its length was compared. Where a rank waits for
+//! one kind and its peer has sent the other, it finds that after a while.
+//!
+//! Tags: of an operation with number n, 2n and 2n + 1, modulo the even number below the MPI's number of tags. The last tag
+//! is for news, by which a process that has failed tells others why.
 
 use core::ffi::{c_int, c_void};
 use core::fmt;
@@ -31,6 +37,15 @@ const PIECE: usize = if cfg!(test) { 1 << 12 } else { MOST };
 /// Any source: `UNISONO_MESSAGES_ANY`.
 const ANY: Rank = Rank::MAX;
 
+/// The most bytes of a short message.
+pub(crate) const SHORT: usize = if cfg!(test) { 16 } else { 1 << 10 };
+
+/// A receive that has waited for this long beside a message of the other kind waits for one that does not come.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 1000 });
+
+/// Of so many tests of a receive that find nothing, one looks for a message of the other kind.
+const LOOKS: u32 = if cfg!(test) { 4 } else { 1 << 10 };
+
 /// How long a process that sends news tests these sends.
 const LEAVE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 1000 });
 
@@ -45,7 +60,9 @@ pub struct Layer {
     send: unsafe extern "C" fn(*mut c_void, *const u8, u64, u32, c_int, *mut usize) -> c_int,
     probe: unsafe extern "C" fn(*mut c_void, u32, c_int, *mut c_int, *mut u64) -> c_int,
     receive: unsafe extern "C" fn(*mut c_void, *mut u8, u64, u32, c_int, *mut usize) -> c_int,
-    test: unsafe extern "C" fn(*mut c_void, *mut usize, *mut c_int) -> c_int,
+    expect: Option<unsafe extern "C" fn(*mut c_void, *mut u8, u64, u32, c_int, *mut usize) -> c_int>,
+    cancel: Option<unsafe extern "C" fn(*mut c_void, usize, *mut c_int, *mut u64) -> c_int>,
+    test: unsafe extern "C" fn(*mut c_void, *mut usize, *mut c_int, *mut u64) -> c_int,
     close: unsafe extern "C" fn(*mut c_void) -> c_int,
 }
 
@@ -82,7 +99,10 @@ enum Posted {
     Ended(Result<(), P2pError>),
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Room for a short message: [`SHORT`] bytes.
+type Room = Vec<u8>;
+
+#[derive(Debug)]
 struct Receive {
     /// Number of receives posted before it.
     number: u64,
@@ -93,12 +113,101 @@ struct Receive {
     pieces: usize,
     /// The receive of the next piece, which is started when its message has arrived.
     under_way: Option<Request>,
+    /// The receive of a short message, which was started before that.
+    early: Option<(Request, Room)>,
+    /// Number of tests that have found nothing.
+    looks: u32,
+    /// Since when a message of the other kind has been there.
+    other: Option<Instant>,
 }
 
 impl Receive {
+    const fn new(number: u64, peer: Rank, tag: c_int, buf: Buf) -> Self {
+        Self { number, peer, tag, buf, pieces: 0, under_way: None, early: None, looks: 0, other: None }
+    }
+
     /// Has the message of every piece arrived?
     fn has_arrived(&self) -> bool {
         self.pieces + usize::from(self.under_way.is_some()) > self.buf.len() / PIECE
+    }
+
+    /// Do messages go to the other one first?
+    fn follows(&self, other: &Posted) -> Option<u64> {
+        let Posted::Receive(other) = other else { return None };
+        let same = other.peer == self.peer && other.operation() == self.operation();
+        (same && other.number < self.number && !other.has_arrived()).then_some(other.number)
+    }
+
+    /// The first of the tags of its operation.
+    const fn operation(&self) -> c_int {
+        self.tag & !1
+    }
+
+    /// The tag of its operation's messages of the other kind.
+    const fn other_tag(&self) -> c_int {
+        self.tag ^ 1
+    }
+
+    /// A test has found nothing. Has a message of the other kind been there for long?
+    fn waits_in_vain(&mut self, layer: &Layer) -> Result<bool, P2pError> {
+        self.looks = self.looks.wrapping_add(1);
+        if !self.looks.is_multiple_of(LOOKS) || layer.expect.is_none() {
+            return Ok(false);
+        }
+        if layer.arrived(self.peer, self.other_tag())?.is_none() {
+            self.other = None;
+            return Ok(false);
+        }
+        Ok(self.other.get_or_insert_with(Instant::now).elapsed() >= PATIENCE)
+    }
+
+    /// Makes progress on the receive of a short message that was started early. Is it complete?
+    fn advance_early(
+        &mut self,
+        layer: &Layer,
+        rooms: &mut Vec<Room>,
+        left: &mut Vec<(Request, Vec<u8>)>,
+    ) -> Result<bool, P2pError> {
+        let Some((request, _)) = &mut self.early else { return Ok(false) };
+        let mut came = layer.ended(request);
+        if came == Ok(None) && !self.waits_in_vain(layer)? {
+            return Ok(false);
+        }
+        let Some((request, room)) = self.early.take() else { return Ok(false) };
+        if came == Ok(None) {
+            came = layer.cancel(request);
+        }
+        let taken = match came {
+            Ok(Some(len)) => self.take(&room, len),
+            Ok(None) => layer.start_receive(self, self.other_tag(), left).and(Err(P2pError::LENGTH)),
+            Err(error) => {
+                // It may be written yet.
+                std::mem::forget(room);
+                return Err(error);
+            }
+        };
+        rooms.push(room);
+        taken.map(|()| true)
+    }
+
+    /// Gives up what was started early.
+    fn give_up(&mut self, layer: &Layer) {
+        if let Some((request, room)) = self.early.take()
+            && layer.cancel(request).is_err()
+        {
+            // It may be written yet.
+            std::mem::forget(room);
+        }
+    }
+
+    /// Takes the short message of `len` bytes that has come into `room`.
+    fn take(&self, room: &Room, len: u64) -> Result<(), P2pError> {
+        match room.get(..self.buf.len()).filter(|bytes| bytes.len() as u64 == len) {
+            // SAFETY: as many bytes, writable by `post_recv`'s contract.
+            Some(bytes) => unsafe { self.buf.ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) },
+            None => return Err(P2pError::LENGTH),
+        }
+        Ok(())
     }
 }
 
@@ -111,6 +220,8 @@ pub struct Endpoint {
     slots: Vec<Posted>,
     /// Number of receives posted so far.
     receives: u64,
+    /// Rooms that no receive has.
+    rooms: Vec<Room>,
     /// Requests that were given up and are not complete, with memory of their own: for a message of a wrong length, or
     /// for news.
     left: Vec<(Request, Vec<u8>)>,
@@ -127,16 +238,17 @@ impl Endpoint {
     /// The layer was connected by `unisono_messages_connect`, or does what the header says, and nothing else uses it.
     /// More than one thread uses it, or the MPI, only if `MPI_Init_thread` has granted that.
     pub const unsafe fn new(layer: Layer) -> Self {
-        Self { layer, slots: Vec::new(), receives: 0, left: Vec::new() }
+        Self { layer, slots: Vec::new(), receives: 0, rooms: Vec::new(), left: Vec::new() }
     }
 
-    /// Gives up all that was posted, after an error. It waits for receives that have started; others are dropped.
+    /// Gives up all that was posted, after an error. It waits for receives whose messages have arrived; others are dropped.
     /// Returns the number of sends that are not complete: the MPI may read their memory until the endpoint is dropped.
     pub fn give_up(&mut self) -> usize {
         for posted in std::mem::take(&mut self.slots) {
             match posted {
                 Posted::Send(pieces) => self.left.extend(pieces.into_iter().map(|piece| (piece, Vec::new()))),
                 Posted::Receive(Receive { under_way: Some(request), .. }) => self.layer.wait(request),
+                Posted::Receive(mut receive) => receive.give_up(&self.layer),
                 _ => {}
             }
         }
@@ -177,13 +289,31 @@ impl Endpoint {
         if peer < self.layer.size { Ok(()) } else { Err(NO_SUCH_RANK) }
     }
 
-    const fn tag(&self, Tag(tag): Tag) -> c_int {
-        (tag % (self.layer.tags - 1)) as c_int
+    const fn tag(&self, Tag(tag): Tag, len: usize) -> c_int {
+        let operation = 2 * (tag % ((self.layer.tags - 1) / 2));
+        (operation + !self.layer.is_short(len) as u64) as c_int
+    }
+
+    /// Starts to receive the short message for this slot, if no other receive comes first.
+    fn start_early(&mut self, at: usize) -> Result<(), P2pError> {
+        let Self { layer, slots, rooms, .. } = self;
+        let Some(Posted::Receive(receive)) = slots.get(at) else { return Ok(()) };
+        let starts = receive.early.is_none() && layer.is_short(receive.buf.len());
+        if !starts || slots.iter().any(|other| receive.follows(other).is_some()) {
+            return Ok(());
+        }
+        let mut room = rooms.pop().unwrap_or_else(|| vec![0; SHORT]);
+        let request = layer.start_early(receive, &mut room)?;
+        if let Some(Posted::Receive(receive)) = slots.get_mut(at) {
+            receive.early = Some((request, room));
+        }
+        Ok(())
     }
 
     /// Makes progress on the request in a slot.
     fn advance(&mut self, at: usize) -> Result<(), P2pError> {
-        let Self { layer, slots, left, .. } = self;
+        self.start_early(at)?;
+        let Self { layer, slots, rooms, left, .. } = self;
         match slots.get_mut(at) {
             Some(Posted::Send(pieces)) => {
                 while let Some(piece) = pieces.last_mut() {
@@ -191,6 +321,11 @@ impl Endpoint {
                         return Ok(());
                     }
                     pieces.pop();
+                }
+            }
+            Some(Posted::Receive(receive)) if receive.early.is_some() => {
+                if !receive.advance_early(layer, rooms, left)? {
+                    return Ok(());
                 }
             }
             Some(Posted::Receive(receive)) => {
@@ -201,8 +336,11 @@ impl Endpoint {
                         }
                         (receive.pieces, receive.under_way) = (receive.pieces + 1, None);
                     } else {
-                        receive.under_way = layer.start_receive(receive, left)?;
+                        receive.under_way = layer.start_receive(receive, receive.tag, left)?;
                         if receive.under_way.is_none() {
+                            if receive.waits_in_vain(layer)? {
+                                layer.start_receive(receive, receive.other_tag(), left)?;
+                            }
                             return Ok(());
                         }
                     }
@@ -218,13 +356,8 @@ impl Endpoint {
     /// go to them first.
     fn before(&self, at: usize) -> Vec<usize> {
         let Some(Posted::Receive(receive)) = self.slots.get(at) else { return Vec::new() };
-        let earlier = |posted: &Posted| match posted {
-            Posted::Receive(other) if other.peer == receive.peer && other.tag == receive.tag => {
-                (other.number < receive.number && !other.has_arrived()).then_some(other.number)
-            }
-            _ => None,
-        };
-        let mut all: Vec<_> = (0..).zip(&self.slots).filter_map(|(at, posted)| Some((earlier(posted)?, at))).collect();
+        let earlier = |(at, posted)| Some((receive.follows(posted)?, at));
+        let mut all: Vec<(u64, usize)> = (0..).zip(&self.slots).filter_map(earlier).collect();
         all.sort_unstable();
         all.into_iter().map(|(_, at)| at).collect()
     }
@@ -236,9 +369,11 @@ impl Endpoint {
     }
 
     fn end(&mut self, at: usize, result: Result<(), P2pError>) {
-        if let Some(posted) = self.slots.get_mut(at) {
-            *posted = Posted::Ended(result);
+        let Some(posted) = self.slots.get_mut(at) else { return };
+        if let Posted::Receive(receive) = posted {
+            receive.give_up(&self.layer);
         }
+        *posted = Posted::Ended(result);
     }
 }
 
@@ -261,19 +396,47 @@ impl Layer {
         Ok(request)
     }
 
-    /// Starts to receive the next piece, if its message has arrived.
+    /// Are messages of so many bytes short ones?
+    const fn is_short(&self, len: usize) -> bool {
+        self.expect.is_some() && len <= SHORT
+    }
+
+    /// The bytes of the first message with this tag that has arrived.
+    fn arrived(&self, peer: Rank, tag: c_int) -> Result<Option<u64>, P2pError> {
+        let (mut found, mut len) = (0, 0);
+        // SAFETY: `Endpoint::new`'s contract; integers of ours.
+        checked(unsafe { (self.probe)(self.context, peer, tag, &raw mut found, &raw mut len) })?;
+        Ok((found != 0).then_some(len))
+    }
+
+    /// Starts to receive a short message, which may not have arrived.
+    fn start_early(&self, receive: &Receive, room: &mut Room) -> Result<Request, P2pError> {
+        let (expect, mut request) = (self.expect.ok_or(NO_SUCH_SLOT)?, 0);
+        // SAFETY: `Endpoint::new`'s contract; the room is kept until the request has ended.
+        checked(unsafe {
+            expect(self.context, room.as_mut_ptr(), SHORT as u64, receive.peer, receive.tag, &raw mut request)
+        })?;
+        Ok(request)
+    }
+
+    /// Gives up a receive that was started early. The bytes of its message, if that came before.
+    fn cancel(&self, request: Request) -> Result<Option<u64>, P2pError> {
+        let (cancel, mut came, mut len) = (self.cancel.ok_or(NO_SUCH_SLOT)?, 0, 0);
+        // SAFETY: `Endpoint::new`'s contract; a receive of this layer's that has not ended.
+        checked(unsafe { cancel(self.context, request, &raw mut came, &raw mut len) })?;
+        Ok((came != 0).then_some(len))
+    }
+
+    /// Starts to receive the next piece, if its message has arrived with this tag.
     fn start_receive(
         &self,
         receive: &Receive,
+        tag: c_int,
         left: &mut Vec<(Request, Vec<u8>)>,
     ) -> Result<Option<Request>, P2pError> {
-        let Receive { peer, tag, buf, pieces, .. } = *receive;
-        let (mut found, mut len, mut request) = (0, 0, 0);
-        // SAFETY: `Endpoint::new`'s contract; integers of ours.
-        checked(unsafe { (self.probe)(self.context, peer, tag, &raw mut found, &raw mut len) })?;
-        if found == 0 {
-            return Ok(None);
-        }
+        let Receive { peer, buf, pieces, .. } = *receive;
+        let Some(len) = self.arrived(peer, tag)? else { return Ok(None) };
+        let mut request = 0;
         let buf = piece(buf, pieces);
         if len != buf.len() as u64 {
             // It is received into other memory, so that its sender does not wait.
@@ -291,8 +454,16 @@ impl Layer {
     fn has_ended(&self, request: &mut Request) -> Result<bool, P2pError> {
         let mut done = 0;
         // SAFETY: `Endpoint::new`'s contract; a request of this layer's that has not ended.
-        checked(unsafe { (self.test)(self.context, request, &raw mut done) })?;
+        checked(unsafe { (self.test)(self.context, request, &raw mut done, core::ptr::null_mut()) })?;
         Ok(done != 0)
+    }
+
+    /// The bytes that a receive has received, if it has ended.
+    fn ended(&self, request: &mut Request) -> Result<Option<u64>, P2pError> {
+        let (mut done, mut len) = (0, 0);
+        // SAFETY: as in `has_ended`.
+        checked(unsafe { (self.test)(self.context, request, &raw mut done, &raw mut len) })?;
+        Ok((done != 0).then_some(len))
     }
 
     /// Waits until a request is complete or has failed.
@@ -327,7 +498,7 @@ impl P2p for Endpoint {
 
     unsafe fn post_send(&mut self, to: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError> {
         self.check(to)?;
-        let tag = self.tag(tag);
+        let tag = self.tag(tag, buf.len());
         let mut pieces = Vec::with_capacity(1);
         for number in 0..=buf.len() / PIECE {
             match self.layer.send(to, tag, piece(buf, number)) {
@@ -343,9 +514,13 @@ impl P2p for Endpoint {
 
     unsafe fn post_recv(&mut self, from: Rank, tag: Tag, buf: Buf) -> Result<Slot, P2pError> {
         self.check(from)?;
-        let (number, tag) = (self.receives, self.tag(tag));
+        let receive = Receive::new(self.receives, from, self.tag(tag, buf.len()), buf);
         self.receives += 1;
-        Ok(self.post(Posted::Receive(Receive { number, peer: from, tag, buf, pieces: 0, under_way: None })))
+        let slot = self.post(Posted::Receive(receive));
+        if let Err(error) = self.start_early(slot.0 as usize) {
+            self.end(slot.0 as usize, Err(error));
+        }
+        Ok(slot)
     }
 
     fn test(&mut self, slot: Slot) -> Result<bool, P2pError> {
@@ -362,8 +537,8 @@ impl P2p for Endpoint {
     fn news(&mut self) -> Option<Poison> {
         let mut words = [[0; 8]; 5];
         let buf = Buf::of_mut(words.as_flattened_mut());
-        let receive = Receive { number: 0, peer: ANY, tag: self.layer.news(), buf, pieces: 0, under_way: None };
-        let request = self.layer.start_receive(&receive, &mut self.left).ok()??;
+        let receive = Receive::new(0, ANY, self.layer.news(), buf);
+        let request = self.layer.start_receive(&receive, receive.tag, &mut self.left).ok()??;
         self.layer.wait(request);
         Some(state::of_words(words.map(u64::from_le_bytes)))
     }

@@ -11,7 +11,7 @@ static int connected(MPI_Comm comm, struct unisono_messages *layer) {
 
 static void wait_for(struct unisono_messages *layer, uintptr_t request) {
     for (int done = 0; !done;)
-        if (layer->test(layer->context, &request, &done)) exit(1);
+        if (layer->test(layer->context, &request, &done, NULL)) exit(1);
 }
 
 /* Sends `len` bytes from rank 0 to rank 1; a message of the program with the same tag must not be mixed up with it. */

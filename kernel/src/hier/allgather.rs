@@ -7,59 +7,75 @@
 //! ```
 
 use super::rows::optional;
-use super::{Between, BySwitch, Nodes, Rows, data};
+use super::{Between, BySwitch, Leaders, Led, Nodes, Rows, data};
 use crate::algorithm::BcastAlgorithm;
-use crate::call::Call;
+use crate::call;
 use crate::call::any::Any;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::{Argument, Condition, Refusal};
 use crate::machine::{Operation, Then};
-use crate::msg::levels::{self, Way};
-use crate::msg::{Memory, PlanError, Schedule, allgather};
-use crate::pattern::Seat;
+use crate::msg::{Memory, PlanError, Schedule, allgather, levels};
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::gather::exchange::Gather;
-use crate::table::By;
 
 /// One process's part.
-pub type Allgather<'a> = Then<Exchange<Gather<'a>>, Then<Between<'a, Parts<'a>>, Any<'a>>>;
-
-/// Among the leaders.
-type Parts<'a> = Way<allgather::Plan<'a>, levels::allgather::Allgather<'a>>;
+pub type Allgather<'a, P> = Then<Exchange<Gather<'a>>, Then<Between<'a, P>, Any<'a>>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Plan<'a> {
+pub struct Plan<'a, P> {
     nodes: Nodes<'a>,
     rows: Rows<'a>,
-    between: Option<Parts<'a>>,
+    between: Option<P>,
+}
+
+/// Whose blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    nodes: Nodes<'a>,
+    rows: Rows<'a>,
+}
+
+impl<'a> Leaders<'a, Call<'a>> for allgather::Algorithm {
+    type Plan = allgather::Plan<'a>;
+    fn plan(self, led: &Led<'a>, Call { nodes, rows }: Call<'a>) -> Result<Self::Plan, PlanError> {
+        allgather::plan(led.between()?, rows.parts(), true, self, nodes.stages())
+    }
+    fn applicable(self, Call { nodes, .. }: &Call<'a>) -> Result<(), PlanError> {
+        Self::applicable(self, nodes.count(), nodes.stages().is_some()).map_err(PlanError::of(self))
+    }
+}
+
+/// An algorithm over levels, and the line over them; none: there are none.
+#[derive(Clone, Copy, Debug)]
+pub struct Over<'a>(pub levels::Algorithm, pub BySwitch<'a>);
+
+impl<'a> Leaders<'a, Call<'a>> for Over<'a> {
+    type Plan = levels::allgather::Allgather<'a>;
+    fn plan(self, led: &Led<'a>, Call { rows, .. }: Call<'a>) -> Result<Self::Plan, PlanError> {
+        let line = self.1.ok_or(Refusal::not(Argument::Operation, Condition::Applicable))?;
+        levels::allgather::plan(line, led.between()?.rank(), rows.parts(), true, self.0)
+    }
 }
 
 /// The part of a process in an allgather of `rows`.
 ///
 /// # Errors
-/// The algorithm does not apply; it is over levels, and there is no line `over` them.
-pub fn plan<'a>(
+/// The algorithm does not apply; it is over levels, and there is no line over them.
+pub fn plan<'a, B: Leaders<'a, Call<'a>>>(
     nodes: Nodes<'a>,
     rows: Rows<'a>,
-    algorithm: By<allgather::Algorithm>,
-    over: BySwitch<'a>,
-) -> Result<Plan<'a>, PlanError> {
-    if let Way::Flat(by) = algorithm {
-        by.applicable(nodes.count(), nodes.stages().is_some()).map_err(PlanError::of(by))?;
-    }
-    let part = |seat: Seat| match algorithm {
-        Way::Flat(by) => allgather::plan(seat, rows.parts(), true, by, nodes.stages()).map(Way::Flat),
-        Way::Levels(by) => {
-            let line = over.ok_or(Refusal::not(Argument::Operation, Condition::Applicable))?;
-            levels::allgather::plan(line, seat.rank(), rows.parts(), true, by).map(Way::Levels)
-        }
-    };
-    Ok(Plan { nodes, rows, between: nodes.led().seat().map(part).transpose()? })
+    algorithm: B,
+) -> Result<Plan<'a, B::Plan>, PlanError> {
+    let (call, led) = (Call { nodes, rows }, nodes.led());
+    // Every rank says so, not the leaders alone.
+    algorithm.applicable(&call)?;
+    let between = led.seat().map(|_| algorithm.plan(&led, call)).transpose()?;
+    Ok(Plan { nodes, rows, between })
 }
 
-impl<'a> Plan<'a> {
+impl<'a, P: Schedule + Copy> Plan<'a, P> {
     /// Bytes of working memory.
     pub fn scratch(&self) -> u64 {
         self.between.map_or(0, |plan| plan.bytes().scratch)
@@ -80,7 +96,7 @@ impl<'a> Plan<'a> {
         send: Option<Buf>,
         row: Buf,
         scratch: Buf,
-    ) -> Result<Allgather<'a>, Refusal> {
+    ) -> Result<Allgather<'a, P>, Refusal> {
         let led = self.nodes.led();
         // SAFETY: the caller's promise.
         let own = unsafe { optional(send) }?;
@@ -93,7 +109,7 @@ impl<'a> Plan<'a> {
         }?;
         // SAFETY: the caller's promise.
         let data = unsafe { data(row) }?;
-        let back = Call::Bcast { data, root: led.inside(), algorithm: BcastAlgorithm::Auto }.build(me)?;
+        let back = call::Call::Bcast { data, root: led.inside(), algorithm: BcastAlgorithm::Auto }.build(me)?;
         let (gather, back) = (gather.started(me), back.started(me));
         let memory = Memory { send: Memory::NOTHING, receive: row, scratch };
         // SAFETY: the caller's promise; polled only after the node's part is there, and before the row is broadcast.

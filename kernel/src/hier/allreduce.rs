@@ -8,52 +8,71 @@
 //! An operation that does not commute needs nodes whose ranks follow one another.
 
 use super::pipe::{self, Cut, Segments, refusal};
-use super::{Among, Led, Nodes, data};
+use super::{Among, Leaders, Led, Nodes, data};
 use crate::algorithm::{BcastAlgorithm, ReduceAlgorithm};
 use crate::call::Call;
 use crate::call::any::Any;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::Refusal;
-use crate::msg::levels::{self, Way};
-use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, allreduce};
+use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, allreduce, levels};
 use crate::op::Op;
-use crate::table::By;
 
 /// By which algorithm, in which segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Algorithms {
+pub struct Algorithms<B> {
     /// Among the leaders.
-    pub between: By<allreduce::Algorithm>,
+    pub between: B,
     /// Bytes of a segment.
     pub segment: u64,
 }
 
 /// One process's part.
-pub type Allreduce<'a> = pipe::Pipelined<Parts<'a>>;
-
-/// The leaders' schedule.
-type Part<'n> = Way<allreduce::Plan, levels::allreduce::Plan<'n>>;
+pub type Allreduce<'a, B> = pipe::Pipelined<Parts<'a, B>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Plan<'n> {
+pub struct Plan<'n, B> {
     led: Led<'n>,
     cut: Cut,
     op: Op,
-    algorithm: By<allreduce::Algorithm>,
+    algorithm: B,
     /// Bytes of the leaders' working memory.
     between: u64,
 }
 
 /// The same with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Parts<'n> {
-    plan: Plan<'n>,
+pub struct Parts<'n, B> {
+    plan: Plan<'n, B>,
     send: Buf,
     receive: Buf,
     scratch: Buf,
     tag: u64,
+}
+
+/// Of a segment of so many bytes, in place.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment(u64, Op);
+
+impl<'n> Leaders<'n, Segment> for allreduce::Algorithm {
+    type Plan = allreduce::Plan;
+    fn plan(self, led: &Led<'n>, Segment(bytes, op): Segment) -> Result<Self::Plan, PlanError> {
+        allreduce::plan(led.between()?, bytes, op, true, self)
+    }
+    fn needs(self, needs: Needs) -> PlanError {
+        PlanError::of(self)(needs)
+    }
+    fn applicable(self, Segment(_, op): &Segment) -> Result<(), PlanError> {
+        Self::applicable(self, op).map_err(PlanError::of(self))
+    }
+}
+
+impl<'n> Leaders<'n, Segment> for levels::Algorithm {
+    type Plan = levels::allreduce::Plan<'n>;
+    fn plan(self, led: &Led<'n>, Segment(bytes, op): Segment) -> Result<Self::Plan, PlanError> {
+        levels::allreduce::plan(&led.groups()?, led.between()?.rank(), bytes, op, true, self)
+    }
 }
 
 /// The part of a process in a reduction of `bytes` bytes to all, in segments of `algorithms.segment` bytes.
@@ -61,13 +80,17 @@ pub struct Parts<'n> {
 /// # Errors
 /// The operand is no whole number of elements; the algorithm does not apply; the operation does not commute and ranks lie
 /// across nodes.
-pub fn plan<'n>(nodes: Nodes<'n>, bytes: u64, op: Op, algorithms: Algorithms) -> Result<Plan<'n>, PlanError> {
+pub fn plan<'n, B: Leaders<'n, Segment>>(
+    nodes: Nodes<'n>,
+    bytes: u64,
+    op: Op,
+    algorithms: Algorithms<B>,
+) -> Result<Plan<'n, B>, PlanError> {
     // Every rank says so, not the leaders alone.
-    let ordered = if op.commutative() || nodes.in_order() { Ok(()) } else { Err(Needs::Commutative) };
-    match algorithms.between {
-        Way::Flat(by) => ordered.and(by.applicable(&op)).map_err(PlanError::of(by))?,
-        Way::Levels(_) => ordered.map_err(PlanError::OverLevels)?,
+    if !op.commutative() && !nodes.in_order() {
+        return Err(algorithms.between.needs(Needs::Commutative));
     }
+    algorithms.between.applicable(&Segment(bytes, op))?;
     op.count(bytes)?;
     let (led, cut) = (nodes.led(), Cut::new(bytes, algorithms.segment, op.element()));
     let mut plan = Plan { led, cut, op, algorithm: algorithms.between, between: 0 };
@@ -79,15 +102,9 @@ pub fn plan<'n>(nodes: Nodes<'n>, bytes: u64, op: Op, algorithms: Algorithms) ->
     Ok(plan)
 }
 
-impl<'n> Plan<'n> {
-    fn part(&self, len: u64) -> Result<Part<'n>, PlanError> {
-        let seat = self.led.between()?;
-        Ok(match self.algorithm {
-            Way::Flat(by) => Way::Flat(allreduce::plan(seat, len, self.op, true, by)?),
-            Way::Levels(by) => {
-                Way::Levels(levels::allreduce::plan(&self.led.groups()?, seat.rank(), len, self.op, true, by)?)
-            }
-        })
+impl<'n, B: Leaders<'n, Segment>> Plan<'n, B> {
+    fn part(&self, len: u64) -> Result<B::Plan, PlanError> {
+        self.algorithm.plan(&self.led, Segment(len, self.op))
     }
 
     /// Bytes of working memory.
@@ -103,23 +120,20 @@ impl<'n> Plan<'n> {
     /// # Safety
     /// `send` is readable, `receive` and `scratch` are writable, all exclusive during `'a`, apart unless in place, and
     /// outlive the message layer's use of them. A user's operation is as it promised.
-    pub unsafe fn machine<'a>(
+    pub unsafe fn machine(
         self,
         me: &Member,
         send: Buf,
         receive: Buf,
         scratch: Buf,
-    ) -> Result<Allreduce<'a>, Refusal>
-    where
-        'n: 'a,
-    {
+    ) -> Result<Allreduce<'n, B>, Refusal> {
         Allreduce::new(Parts { plan: self, send, receive, scratch, tag: me.operation() + 1 }, me)
     }
 }
 
-impl<'n> Segments for Parts<'n> {
+impl<'n, B: Leaders<'n, Segment>> Segments for Parts<'n, B> {
     type Inside = Any<'n>;
-    type Schedule = Among<'n, Part<'n>>;
+    type Schedule = Among<'n, B::Plan>;
 
     fn inside_count(&self) -> u64 {
         2 * self.plan.cut.count()
@@ -171,7 +185,7 @@ impl<'n> Segments for Parts<'n> {
     }
 }
 
-impl Parts<'_> {
+impl<B> Parts<'_, B> {
     /// The segment that operation `index` of the node broadcasts; none: it folds one.
     fn broadcast(&self, index: u64) -> Option<u64> {
         let last = 2 * self.plan.cut.count() - 1;

@@ -7,34 +7,50 @@
 //! ```
 
 use super::pipe::refusal;
-use super::{Between, Nodes, data};
+use super::{Between, Leaders, Led, Nodes, data};
 use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use crate::call::Call;
 use crate::call::any::Any;
 use crate::comm::Member;
 use crate::error::Refusal;
 use crate::machine::{Operation, Then};
-use crate::msg::levels::{self, Way};
-use crate::msg::{Memory, barrier};
-use crate::table::By;
+use crate::msg::{Memory, PlanError, barrier, levels};
 
 /// By which algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Algorithms {
+pub struct Algorithms<B> {
     /// Among the leaders.
-    pub between: By<barrier::Algorithm>,
+    pub between: B,
     /// In each node.
     pub inside: BarrierAlgorithm,
 }
 
 /// One process's part.
-pub type Barrier<'n> = Then<Any<'n>, Then<Between<'n, Way<barrier::Plan, levels::barrier::Plan<'n>>>, Any<'n>>>;
+pub type Barrier<'n, B> = Then<Any<'n>, Then<Between<'n, <B as Leaders<'n, ()>>::Plan>, Any<'n>>>;
+
+impl<'n> Leaders<'n, ()> for barrier::Algorithm {
+    type Plan = barrier::Plan;
+    fn plan(self, led: &Led<'n>, (): ()) -> Result<Self::Plan, PlanError> {
+        Ok(barrier::plan(led.between()?, self)?)
+    }
+}
+
+impl<'n> Leaders<'n, ()> for levels::Algorithm {
+    type Plan = levels::barrier::Plan<'n>;
+    fn plan(self, led: &Led<'n>, (): ()) -> Result<Self::Plan, PlanError> {
+        levels::barrier::plan(&led.groups()?, led.between()?.rank(), self)
+    }
+}
 
 /// The next two operations of `me`.
 ///
 /// # Errors
 /// What the algorithms refuse.
-pub fn machine<'n>(me: &mut Member, nodes: Nodes<'n>, algorithms: Algorithms) -> Result<Barrier<'n>, Refusal> {
+pub fn machine<'n, B: Leaders<'n, ()>>(
+    me: &mut Member,
+    nodes: Nodes<'n>,
+    algorithms: Algorithms<B>,
+) -> Result<Barrier<'n, B>, Refusal> {
     let led = nodes.led();
     let come = Call::Barrier { algorithm: algorithms.inside }.build(me)?;
     // SAFETY: no bytes.
@@ -42,11 +58,7 @@ pub fn machine<'n>(me: &mut Member, nodes: Nodes<'n>, algorithms: Algorithms) ->
     let go = Call::Bcast { data: nothing, root: led.inside(), algorithm: BcastAlgorithm::Auto }.build(me)?;
     let (come, go) = (come.started(me), go.started(me));
     let memory = Memory { send: Memory::NOTHING, receive: Memory::NOTHING, scratch: Memory::NOTHING };
-    let plan = led.seat().map(|seat| match algorithms.between {
-        Way::Flat(by) => barrier::plan(seat, by).map(Way::Flat),
-        Way::Levels(by) => levels::barrier::plan(&led.groups()?, seat.rank(), by).map(Way::Levels).map_err(refusal),
-    });
-    let plan = plan.transpose()?;
+    let plan = led.seat().map(|_| algorithms.between.plan(&led, ())).transpose().map_err(refusal)?;
     // SAFETY: no bytes.
     let between = unsafe { led.messages(plan, memory, me.operation()) }?;
     Ok(Then::new(come, Then::new(between, go)))

@@ -6,7 +6,7 @@
 //! ```
 
 use super::pipe::{self, Cut, Segments, refusal};
-use super::{Among, Led, Nodes, data};
+use super::{Among, Leaders, Led, Nodes, data};
 use crate::Rank;
 use crate::algorithm::BcastAlgorithm;
 use crate::call::Call;
@@ -14,15 +14,13 @@ use crate::call::any::Any;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::Refusal;
-use crate::msg::levels::{self, Way};
-use crate::msg::{Memory, Rounds, bcast};
-use crate::table::By;
+use crate::msg::{Memory, PlanError, Rounds, bcast, levels};
 
 /// By which algorithms, in which segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Algorithms {
+pub struct Algorithms<B> {
     /// Among the leaders.
-    pub between: By<bcast::Algorithm>,
+    pub between: B,
     /// In each node.
     pub inside: BcastAlgorithm,
     /// Bytes of a segment.
@@ -30,16 +28,34 @@ pub struct Algorithms {
 }
 
 /// One process's part.
-pub type Bcast<'a> = pipe::Pipelined<Parts<'a>>;
+pub type Bcast<'a, B> = pipe::Pipelined<Parts<'a, B>>;
 
 /// What its segments are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Parts<'a> {
+pub struct Parts<'a, B> {
     led: Led<'a>,
     buffer: Buf,
     cut: Cut,
-    algorithms: Algorithms,
+    algorithms: Algorithms<B>,
     tag: u64,
+}
+
+/// Of a segment of so many bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment(u64);
+
+impl<'a> Leaders<'a, Segment> for bcast::Algorithm {
+    type Plan = bcast::Plan;
+    fn plan(self, led: &Led<'a>, Segment(bytes): Segment) -> Result<Self::Plan, PlanError> {
+        Ok(bcast::plan(led.between()?, bytes, led.node(), self)?)
+    }
+}
+
+impl<'a> Leaders<'a, Segment> for levels::Algorithm {
+    type Plan = levels::bcast::Plan<'a>;
+    fn plan(self, led: &Led<'a>, Segment(bytes): Segment) -> Result<Self::Plan, PlanError> {
+        levels::bcast::plan(&led.groups()?, led.between()?.rank(), bytes, led.node(), self)
+    }
 }
 
 /// The next operations of `me`: `buffer` goes from rank `root` to everyone, in segments of `algorithms.segment` bytes.
@@ -49,21 +65,21 @@ pub struct Parts<'a> {
 ///
 /// # Safety
 /// `buffer` is readable at the root, writable elsewhere, exclusive during `'a`, and outlives the message layer's use of it.
-pub unsafe fn machine<'a>(
+pub unsafe fn machine<'a, B: Leaders<'a, Segment>>(
     me: &Member,
     nodes: Nodes<'a>,
     buffer: Buf,
     root: Rank,
-    algorithms: Algorithms,
-) -> Result<Bcast<'a>, Refusal> {
+    algorithms: Algorithms<B>,
+) -> Result<Bcast<'a, B>, Refusal> {
     let (led, cut) = (nodes.led_by(root)?, Cut::new(buffer.len() as u64, algorithms.segment, 1));
     let parts = Parts { led, buffer, cut, algorithms, tag: me.operation() + 1 };
     Bcast::new(parts, me)
 }
 
-impl<'a> Segments for Parts<'a> {
+impl<'a, B: Leaders<'a, Segment>> Segments for Parts<'a, B> {
     type Inside = Any<'a>;
-    type Schedule = Among<'a, Way<bcast::Plan, levels::bcast::Plan<'a>>>;
+    type Schedule = Among<'a, B::Plan>;
 
     fn inside_count(&self) -> u64 {
         self.cut.count()
@@ -89,14 +105,7 @@ impl<'a> Segments for Parts<'a> {
     }
 
     fn between(&self, index: u64) -> Result<Rounds<Self::Schedule>, Refusal> {
-        let (seat, bytes, root) = (self.led.between()?, self.cut.len(index), self.led.node());
-        let plan = match self.algorithms.between {
-            Way::Flat(by) => Way::Flat(bcast::plan(seat, bytes, root, by)?),
-            Way::Levels(by) => {
-                let plan = levels::bcast::plan(&self.led.groups()?, seat.rank(), bytes, root, by);
-                Way::Levels(plan.map_err(refusal)?)
-            }
-        };
+        let plan = self.algorithms.between.plan(&self.led, Segment(self.cut.len(index))).map_err(refusal)?;
         let receive = self.cut.of(self.buffer, index);
         let memory = Memory { send: Memory::NOTHING, receive, scratch: Memory::NOTHING };
         // SAFETY: `machine`'s contract; the node's broadcast only reads what is sent, and reads after what is received.

@@ -8,14 +8,14 @@ mod alltoall;
 mod blocks;
 mod call;
 mod row;
+mod whole;
 
 pub use call::{Call, Side};
 
 use super::pipe::refusal;
 use super::places::{Built, Placement, Places};
-use super::{BySwitch, Levels, Ordered, SEGMENT, Switches, allreduce, barrier, bcast, reduce, scan};
+use super::{BySwitch, Levels, Ordered, Switches};
 use crate::Rank;
-use crate::algorithm::{BarrierAlgorithm, BcastAlgorithm};
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, Cause, Error, Poison, PollError, Refusal, WaitError};
@@ -24,9 +24,8 @@ use crate::machine::drive::Stop;
 use crate::machine::p2p::{P2p, Tell};
 use crate::machine::poll::{Await, Poll, Source, WaitSet};
 use crate::machine::transport::{Observe, Shared, Wait};
+use crate::msg::PlanError;
 use crate::msg::levels::Way;
-use crate::msg::{Memory, PlanError};
-use crate::op::Op;
 use crate::pattern::Seat;
 use crate::pattern::bagds::{Table, table_words};
 use crate::region::Region;
@@ -52,7 +51,8 @@ pub trait Host {
     type Scratch: Scratch;
 }
 
-/// Working memory of the calls of a communicator: a host with a heap keeps what grows, a host without gives a slice.
+/// Working memory of the calls of a communicator: a host with a heap keeps what grows, a host without gives a slice. A call's machine
+/// lies there, too: 1 to 2 KB, over levels of switches up to 6.
 pub trait Scratch {
     /// `bytes` bytes or more, which are the communicator's until it asks again; `None` where there are not so many. They lie
     /// where they are until then, and after an error for as long as messages may read them.
@@ -145,17 +145,27 @@ impl<H: Host> Engine<H> {
     }
 
     /// Makes the machine of the next operation, in `scratch` bytes of working memory, and runs it. Returns that memory.
+    ///
+    /// The machine lies in working memory, too: a future that held it would be as large, and futures that run futures are copied
+    /// when they are made.
     async fn run<M: Machine<Levels<H::Region, H::Messages>>>(
         &mut self,
         scratch: u64,
         make: impl FnOnce(&mut Member, Buf) -> Result<M, Refusal>,
     ) -> Result<Buf, End> {
+        const { assert!(!core::mem::needs_drop::<M>(), "it is not dropped") };
         if let Some(poison) = self.levels.poison() {
             return Err(End::Poisoned(poison));
         }
-        let scratch = self.scratch(scratch)?;
-        let mut machine = make(self.levels.shared().1, scratch)?;
-        self.drive(&mut machine).await.map(|()| scratch).map_err(End::Stopped)
+        let memory = self.scratch(scratch.saturating_add(room_for::<M>() as u64))?;
+        let (place, scratch) = place_in::<M>(memory);
+        let machine = make(self.levels.shared().1, scratch)?;
+        // SAFETY: `place_in`: aligned, in memory that is the communicator's until it asks again, which is after the machine's end;
+        // nothing else uses this part.
+        unsafe { place.write(machine) };
+        // SAFETY: as above, and written.
+        let machine = unsafe { &mut *place };
+        self.drive(machine).await.map(|()| scratch).map_err(End::Stopped)
     }
 
     /// As [`crate::machine::drive::run`], but a rank that is late may itself wait for one that never came: a process that waits
@@ -202,6 +212,18 @@ impl<H: Host> Engine<H> {
             2
         }
     }
+}
+
+/// Bytes of working memory for a machine, wherever that begins: whole lines, so that what comes after is aligned as that is.
+const fn room_for<M>() -> usize {
+    (size_of::<M>() + align_of::<M>()).next_multiple_of(64)
+}
+
+/// The place of a machine in working memory that has room for it, and the rest.
+fn place_in<M>(memory: Buf) -> (*mut M, Buf) {
+    let (base, room) = (memory.ptr(), room_for::<M>());
+    let before = base.addr().next_multiple_of(align_of::<M>()) - base.addr();
+    (base.wrapping_add(before).cast(), Buf::new(base.wrapping_add(room), memory.len().saturating_sub(room)))
 }
 
 /// A rank that is late by the number that [`Levels`] gives it, where the node has `inside` ranks: a wait policy names a rank of
@@ -486,57 +508,6 @@ impl<H: Host> Runner<'_, H> {
             // SAFETY: as above.
             Call::Alltoallv { send, receive } => unsafe { self.alltoallv(send, receive) }.await,
         }
-    }
-
-    async fn barrier(self) -> Result<(), End> {
-        let Self { engine, algorithms, placement } = self;
-        let between = engine.by(algorithms.barrier());
-        let by = barrier::Algorithms { between, inside: BarrierAlgorithm::Auto };
-        engine.run(0, |me, _| barrier::machine(me, placement.nodes, by)).await.map(drop)
-    }
-
-    /// # Safety
-    /// As [`Communicator::start`]: here, and of all below.
-    async unsafe fn bcast(self, buffer: Buf, root: Rank) -> Result<(), End> {
-        let Self { engine, algorithms, placement } = self;
-        let between = engine.by(algorithms.bcast(buffer.len() as u64));
-        let by = bcast::Algorithms { between, inside: BcastAlgorithm::Auto, segment: SEGMENT };
-        // SAFETY: the caller's promise.
-        engine.run(0, |me, _| unsafe { bcast::machine(me, placement.nodes, buffer, root, by) }).await.map(drop)
-    }
-
-    async unsafe fn reduce(self, send: Buf, receive: Buf, op: Op, root: Rank) -> Result<(), End> {
-        let Self { engine, algorithms, placement } = self;
-        let bytes = send.len() as u64;
-        let between = engine.by(algorithms.reduce(bytes, op.commutative()));
-        let by = reduce::Algorithms { between, segment: SEGMENT };
-        let plan = reduce::plan(placement.nodes, bytes, op, root, by)?;
-        // SAFETY: the caller's promise.
-        let machine = |me: &mut Member, scratch| unsafe { plan.machine(me, send, receive, scratch) };
-        engine.run(plan.scratch(), machine).await.map(drop)
-    }
-
-    async unsafe fn allreduce(self, send: Buf, receive: Buf, op: Op) -> Result<(), End> {
-        let Self { engine, algorithms, placement } = self;
-        let bytes = send.len() as u64;
-        let between = engine.by(algorithms.allreduce(bytes, op.commutative()));
-        let by = allreduce::Algorithms { between, segment: SEGMENT };
-        let plan = allreduce::plan(placement.nodes, bytes, op, by)?;
-        // SAFETY: the caller's promise.
-        let machine = |me: &mut Member, scratch| unsafe { plan.machine(me, send, receive, scratch) };
-        engine.run(plan.scratch(), machine).await.map(drop)
-    }
-
-    async unsafe fn scan(self, send: Option<Buf>, receive: Buf, op: Op, exclusive: bool) -> Result<(), End> {
-        let Self { engine, placement, .. } = self;
-        let bytes = receive.len() as u64;
-        let operand = send.unwrap_or(receive);
-        Refusal::check(Argument::Bytes, operand.len() as u64, Bound::Equals(bytes))?;
-        let plan = scan::plan(placement.nodes, bytes, op, send.is_none(), exclusive)?;
-        let memory = |scratch| Memory { send: send.unwrap_or(Memory::NOTHING), receive, scratch };
-        // SAFETY: the caller's promise.
-        let machine = |me: &mut Member, scratch| unsafe { plan.machine(me, memory(scratch)) };
-        engine.run(plan.scratch(), machine).await.map(drop)
     }
 }
 

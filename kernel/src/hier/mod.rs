@@ -41,8 +41,8 @@ use crate::error::{Argument, Bound, Poison, Refusal, WaitError};
 use crate::machine::p2p::P2p;
 use crate::machine::poll::{Source, WaitSet};
 use crate::machine::transport::{Messages, Observe, Shared};
-use crate::msg::Rounds;
-use crate::msg::levels::Line;
+use crate::msg::levels::{Line, Way};
+use crate::msg::{Needs, PlanError, Rounds, Schedule};
 use crate::region::Region;
 
 /// The nodes in an order in which those of a switch follow one another, where an operation's messages go over switches.
@@ -50,6 +50,52 @@ pub type BySwitch<'a> = Option<Line<'a>>;
 
 /// Messages between nodes: only leaders take part.
 pub type Between<'n, S> = Option<Rounds<Among<'n, S>>>;
+
+/// By which algorithm the leaders run a collective with arguments `C`: among all of them alike, or over levels. Each has a
+/// schedule of a type of its own: those over levels are larger, and machines are copied when they are made.
+pub trait Leaders<'n, C>: Copy {
+    /// A leader's schedule.
+    type Plan: Schedule;
+    /// A leader's schedule.
+    ///
+    /// # Errors
+    /// The process is no leader; what the algorithm refuses.
+    fn plan(self, led: &Led<'n>, call: C) -> Result<Self::Plan, PlanError>;
+    /// The error of an algorithm that does not apply, since it needs this.
+    fn needs(self, needs: Needs) -> PlanError {
+        PlanError::OverLevels(needs)
+    }
+    /// Does the algorithm apply? Every rank asks, not the leaders alone.
+    ///
+    /// # Errors
+    /// It does not.
+    fn applicable(self, _call: &C) -> Result<(), PlanError> {
+        Ok(())
+    }
+}
+
+/// Either, as a table says: with a schedule that has room for both.
+impl<'n, C, F: Leaders<'n, C>, L: Leaders<'n, C>> Leaders<'n, C> for Way<F, L> {
+    type Plan = Way<F::Plan, L::Plan>;
+    fn plan(self, led: &Led<'n>, call: C) -> Result<Self::Plan, PlanError> {
+        Ok(match self {
+            Self::Flat(by) => Way::Flat(by.plan(led, call)?),
+            Self::Levels(by) => Way::Levels(by.plan(led, call)?),
+        })
+    }
+    fn needs(self, needs: Needs) -> PlanError {
+        match self {
+            Self::Flat(by) => by.needs(needs),
+            Self::Levels(by) => by.needs(needs),
+        }
+    }
+    fn applicable(self, call: &C) -> Result<(), PlanError> {
+        match self {
+            Self::Flat(by) => by.applicable(call),
+            Self::Levels(by) => by.applicable(call),
+        }
+    }
+}
 
 /// A context with both levels.
 ///

@@ -7,48 +7,43 @@
 //! An operation that does not commute needs nodes whose ranks follow one another.
 
 use super::pipe::{self, Cut, Segments, refusal};
-use super::{Among, Led, Nodes, data};
+use super::{Among, Leaders, Led, Nodes, data};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::Refusal;
-use crate::msg::levels::{self, Way};
-use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, reduce};
+use crate::msg::{Memory, Needs, PlanError, Rounds, Schedule, levels, reduce};
 use crate::op::Op;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::reduce::exchange;
-use crate::table::By;
 
 /// By which algorithm, in which segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Algorithms {
+pub struct Algorithms<B> {
     /// Among the leaders.
-    pub between: By<reduce::Algorithm>,
+    pub between: B,
     /// Bytes of a segment.
     pub segment: u64,
 }
 
 /// One process's part.
-pub type Reduce<'a> = pipe::Pipelined<Parts<'a>>;
-
-/// The leaders' schedule.
-type Part<'n> = Way<reduce::Plan, levels::reduce::Plan<'n>>;
+pub type Reduce<'a, B> = pipe::Pipelined<Parts<'a, B>>;
 
 /// What one process does, before it has memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Plan<'n> {
+pub struct Plan<'n, B> {
     led: Led<'n>,
     cut: Cut,
     op: Op,
-    algorithm: By<reduce::Algorithm>,
+    algorithm: B,
     /// Bytes of the leaders' working memory.
     between: u64,
 }
 
 /// The same with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Parts<'n> {
-    plan: Plan<'n>,
+pub struct Parts<'n, B> {
+    plan: Plan<'n, B>,
     send: Buf,
     /// Where this node's fold goes, and the result at the root.
     target: Buf,
@@ -56,22 +51,40 @@ pub struct Parts<'n> {
     tag: u64,
 }
 
+/// Of a segment of so many bytes. Every leader's operand is its node's fold; the root's lies where its result goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment(u64, Op);
+
+impl<'n> Leaders<'n, Segment> for reduce::Algorithm {
+    type Plan = reduce::Plan;
+    fn plan(self, led: &Led<'n>, Segment(bytes, op): Segment) -> Result<Self::Plan, PlanError> {
+        Ok(reduce::plan(led.between()?, bytes, op, led.node(), true, self)?)
+    }
+    fn needs(self, needs: Needs) -> PlanError {
+        PlanError::of(self)(needs)
+    }
+}
+
+impl<'n> Leaders<'n, Segment> for levels::Algorithm {
+    type Plan = levels::reduce::Plan<'n>;
+    fn plan(self, led: &Led<'n>, Segment(bytes, op): Segment) -> Result<Self::Plan, PlanError> {
+        levels::reduce::plan(&led.groups()?, led.between()?.rank(), bytes, op, led.node(), true, self)
+    }
+}
+
 /// The part of a process in a reduction of `bytes` bytes to `root`, in segments of `algorithms.segment` bytes.
 ///
 /// # Errors
 /// `root` is no rank; the operand is no whole number of elements; the operation does not commute and ranks lie across nodes.
-pub fn plan<'n>(
+pub fn plan<'n, B: Leaders<'n, Segment>>(
     nodes: Nodes<'n>,
     bytes: u64,
     op: Op,
     root: Rank,
-    algorithms: Algorithms,
-) -> Result<Plan<'n>, PlanError> {
+    algorithms: Algorithms<B>,
+) -> Result<Plan<'n, B>, PlanError> {
     if !op.commutative() && !nodes.in_order() {
-        return Err(match algorithms.between {
-            Way::Flat(by) => PlanError::of(by)(Needs::Commutative),
-            Way::Levels(_) => PlanError::OverLevels(Needs::Commutative),
-        });
+        return Err(algorithms.between.needs(Needs::Commutative));
     }
     op.count(bytes)?;
     let (led, cut) = (nodes.led_by(root)?, Cut::new(bytes, algorithms.segment, op.element()));
@@ -84,16 +97,9 @@ pub fn plan<'n>(
     Ok(plan)
 }
 
-impl<'n> Plan<'n> {
-    /// Every leader's operand is its node's fold; the root's lies where its result goes.
-    fn part(&self, len: u64) -> Result<Part<'n>, PlanError> {
-        let (seat, root) = (self.led.between()?, self.led.node());
-        Ok(match self.algorithm {
-            Way::Flat(by) => Way::Flat(reduce::plan(seat, len, self.op, root, true, by)?),
-            Way::Levels(by) => {
-                Way::Levels(levels::reduce::plan(&self.led.groups()?, seat.rank(), len, self.op, root, true, by)?)
-            }
-        })
+impl<'n, B: Leaders<'n, Segment>> Plan<'n, B> {
+    fn part(&self, len: u64) -> Result<B::Plan, PlanError> {
+        self.algorithm.plan(&self.led, Segment(len, self.op))
     }
 
     /// Bytes of the fold of a leader that is not the root: the first of its working memory.
@@ -114,19 +120,16 @@ impl<'n> Plan<'n> {
     /// # Safety
     /// `send` is readable, `receive` and `scratch` are writable, all exclusive during `'a`, apart unless in place, and
     /// outlive the message layer's use of them. A user's operation is as it promised.
-    pub unsafe fn machine<'a>(self, me: &Member, send: Buf, receive: Buf, scratch: Buf) -> Result<Reduce<'a>, Refusal>
-    where
-        'n: 'a,
-    {
+    pub unsafe fn machine(self, me: &Member, send: Buf, receive: Buf, scratch: Buf) -> Result<Reduce<'n, B>, Refusal> {
         let (partial, scratch) = super::split(scratch, self.partial())?;
         let target = if self.led.is_root() { receive } else { partial };
         Reduce::new(Parts { plan: self, send, target, scratch, tag: me.operation() + 1 }, me)
     }
 }
 
-impl<'n> Segments for Parts<'n> {
+impl<'n, B: Leaders<'n, Segment>> Segments for Parts<'n, B> {
     type Inside = Exchange<exchange::Reduce<'n>>;
-    type Schedule = Among<'n, Part<'n>>;
+    type Schedule = Among<'n, B::Plan>;
 
     fn inside_count(&self) -> u64 {
         self.plan.cut.count()

@@ -102,8 +102,10 @@ pub struct Enter {
 }
 
 impl Schedule for Enter {
+    /// None where there is nothing to do: all are inside, and the operand lies where the result grows.
     fn rounds(&self) -> u64 {
-        1
+        let Halves { source, result, .. } = self.halves;
+        (self.halves.core.is_paired() || source != result).into()
     }
 
     fn send(&self, _: u64, index: u32) -> Option<Message> {
@@ -202,7 +204,10 @@ impl Schedule for Fold {
     }
 
     fn work(&self, round: u64, moment: Moment, index: u32) -> Option<Work> {
-        let Swap { is_left, stays, .. } = self.at(round).filter(|_| moment == Moment::After)?;
+        if moment != Moment::After {
+            return None;
+        }
+        let Swap { is_left, stays, .. } = self.at(round)?;
         combine(&self.op, self.halves.mine(stays), Halves::arrived(stays.len), is_left, index)
     }
 
@@ -327,8 +332,9 @@ impl Schedule for Unfold {
 pub struct Leave(pub(super) Halves);
 
 impl Schedule for Leave {
+    /// None where this process has no partner.
     fn rounds(&self) -> u64 {
-        1
+        self.0.core.is_paired().into()
     }
 
     fn send(&self, _: u64, index: u32) -> Option<Message> {

@@ -77,8 +77,10 @@ struct Flight {
     complete: u32,
     /// The messages below this index are posted.
     posted: u32,
-    /// The request of message i is at i modulo the window; 0: no request.
-    slots: [u32; WINDOW as usize],
+    /// There are no further messages.
+    all: bool,
+    /// The request of message i, and its peer, is at i modulo the window; 0: no request.
+    slots: [(u32, Rank); WINDOW as usize],
 }
 
 impl Flight {
@@ -89,31 +91,36 @@ impl Flight {
         message: impl Fn(u32) -> Option<Message>,
         mut post: impl FnMut(Message) -> Result<Slot, P2pError>,
     ) -> Result<(), PollError> {
-        while self.posted - self.complete < WINDOW {
-            let Some(message) = message(self.posted) else { break };
+        while self.has_room() {
+            let Some(message) = message(self.posted) else {
+                self.all = true;
+                break;
+            };
             let slot = post(message).map_err(failed(message.peer))?;
-            self.slots.iter_mut().skip((self.posted % WINDOW) as usize).take(1).for_each(|at| *at = slot.0);
+            if let Some(at) = self.slots.get_mut((self.posted % WINDOW) as usize) {
+                *at = (slot.0, message.peer);
+            }
             self.posted += 1;
         }
         Ok(())
     }
 
+    /// Can further messages be posted?
+    const fn has_room(&self) -> bool {
+        !self.all && self.posted - self.complete < WINDOW
+    }
+
     /// Tests requests from the oldest on. Returns the first that is not complete, and its peer; `None` if all that
     /// are posted are complete.
     #[inline]
-    fn test(
-        &mut self,
-        layer: &mut (impl P2p + ?Sized),
-        message: impl Fn(u32) -> Option<Message>,
-    ) -> Result<Option<(Slot, Rank)>, PollError> {
+    fn test(&mut self, layer: &mut (impl P2p + ?Sized)) -> Result<Option<(Slot, Rank)>, PollError> {
         while self.complete < self.posted {
-            let peer = message(self.complete).map_or(0, |message| message.peer);
-            let at = (self.complete % WINDOW) as usize;
-            let slot = Slot(self.slots.get(at).copied().unwrap_or(0));
+            let Some(at) = self.slots.get_mut((self.complete % WINDOW) as usize) else { break };
+            let (slot, peer) = (Slot(at.0), at.1);
             if !layer.test(slot).map_err(failed(peer))? {
                 return Ok(Some((slot, peer)));
             }
-            self.slots.iter_mut().skip(at).take(1).for_each(|slot| *slot = 0);
+            *at = (0, 0);
             self.complete += 1;
         }
         Ok(None)
@@ -189,11 +196,8 @@ impl<S: Schedule> Rounds<S> {
                 // SAFETY: `of`'s contract; the place is only read in this round.
                 unsafe { layer.post_send(peer, tag, memory.at(place)) }
             })?;
-            let posted = (receives.posted, sends.posted);
-            let late = (receives.test(layer, incoming)?, sends.test(layer, outgoing)?);
-            let more =
-                |flight: &Flight, next: Option<Message>| flight.posted - flight.complete < WINDOW && next.is_some();
-            if more(receives, incoming(posted.0)) || more(sends, outgoing(posted.1)) {
+            let late = (receives.test(layer)?, sends.test(layer)?);
+            if receives.has_room() || sends.has_room() {
                 continue;
             }
             // Many messages may use the same slot, one after the other: the number of complete ones tells them apart.

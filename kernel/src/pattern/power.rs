@@ -77,6 +77,12 @@ impl Core {
         if rank < 2 * self.outside() { rank / 2 } else { rank - self.outside() }
     }
 
+    /// Has this process a partner: is one of the two outside?
+    #[inline]
+    pub const fn is_paired(self) -> bool {
+        self.seat.rank() < 2 * self.outside()
+    }
+
     /// Whether this process is inside, and its partner.
     #[inline]
     pub const fn role(self) -> Role {

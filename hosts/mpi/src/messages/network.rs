@@ -1,7 +1,8 @@
 //! Messages between threads of one process: a layer for tests, as slow as an MPI may be.
 //!
 //! A message is found by the second probe, and a receive is complete at its second test; until then its bytes are
-//! garbage. The bytes of a long message are read when it is received, and its send is complete then.
+//! garbage. The bytes of a long message are read when it is received, and its send is complete then. A receive that is started
+//! before its message has come looks for it when it is tested.
 
 use super::{ANY, Endpoint, Layer};
 use core::ffi::{c_int, c_void};
@@ -41,6 +42,8 @@ enum Request {
     Send(Arc<Mutex<bool>>),
     /// The address, the bytes that are written there at completion, and whether it was tested before.
     Receive(usize, Vec<u8>, bool),
+    /// One that was started early: the address, the room there, the peer and the tag.
+    Expect(usize, u64, Rank, c_int),
     Ended,
 }
 
@@ -68,7 +71,19 @@ impl Network {
         network.0.lock().unwrap().sent.resize_with(ranks as usize, VecDeque::new);
         let layer = |rank| {
             let context = Box::into_raw(Box::new(Seat { network: network.clone(), rank, requests: Vec::new() })).cast();
-            Layer { context, rank, size: ranks, tags: TAGS, send, probe, receive, test, close }
+            Layer {
+                context,
+                rank,
+                size: ranks,
+                tags: TAGS,
+                send,
+                probe,
+                receive,
+                expect: Some(expect),
+                cancel: Some(cancel),
+                test,
+                close,
+            }
         };
         let layers = (0..ranks).map(layer).collect();
         (network, layers)
@@ -165,10 +180,60 @@ unsafe extern "C" fn receive(
     begin(seat, Request::Receive(to.expose_provenance(), bytes, false), request)
 }
 
-unsafe extern "C" fn test(at: *mut c_void, request: *mut usize, done: *mut c_int) -> c_int {
+unsafe extern "C" fn expect(
+    at: *mut c_void,
+    to: *mut u8,
+    room: u64,
+    from: u32,
+    tag: c_int,
+    request: *mut usize,
+) -> c_int {
+    // SAFETY: writable, by the contract.
+    unsafe { to.write_bytes(0xee, room as usize) };
+    begin(of(at), Request::Expect(to.expose_provenance(), room, from, tag), request)
+}
+
+/// Receives the message of such a receive, if it has come, and was looked for before or is taken `now`.
+fn meet(seat: &mut Seat, number: usize, now: bool) -> Option<u64> {
+    let Request::Expect(to, room, from, tag) = seat.requests[number] else { return None };
+    let sent = &mut seat.network.0.lock().unwrap().sent[seat.rank as usize];
+    let first = first(sent, from, tag)?;
+    if !std::mem::replace(&mut sent[first].looked_for, true) && !now {
+        return None;
+    }
+    let message = sent.remove(first)?;
+    let Bytes::Copied(bytes) = message.bytes else { panic!("a long message has a short one's tag") };
+    assert!(bytes.len() as u64 <= room);
+    seat.requests[number] = Request::Ended;
+    // SAFETY: writable until the receive has ended, by the contract.
+    unsafe { core::ptr::with_exposed_provenance_mut::<u8>(to).copy_from(bytes.as_ptr(), bytes.len()) };
+    Some(bytes.len() as u64)
+}
+
+unsafe extern "C" fn cancel(at: *mut c_void, request: usize, came: *mut c_int, len: *mut u64) -> c_int {
+    let seat = of(at);
+    let met = meet(seat, request, true);
+    seat.requests[request] = Request::Ended;
+    // SAFETY: integers of the caller.
+    unsafe { came.write(met.is_some().into()) };
+    // SAFETY: as above.
+    unsafe { len.write(met.unwrap_or(0)) };
+    0
+}
+
+unsafe extern "C" fn test(at: *mut c_void, request: *mut usize, done: *mut c_int, len: *mut u64) -> c_int {
     let seat = of(at);
     // SAFETY: an integer of the caller.
-    let request = &mut seat.requests[unsafe { request.read() }];
+    let number = unsafe { request.read() };
+    if let Request::Expect(..) = seat.requests[number] {
+        let met = meet(seat, number, false);
+        // SAFETY: integers of the caller, who asks for the length of a receive that was started early.
+        unsafe { len.write(met.unwrap_or(0)) };
+        // SAFETY: as above.
+        unsafe { done.write(met.is_some().into()) };
+        return 0;
+    }
+    let request = &mut seat.requests[number];
     let has_ended = match request {
         Request::Send(taken) => *taken.lock().unwrap(),
         Request::Receive(_, _, asked @ false) => std::mem::replace(asked, true),
@@ -177,7 +242,7 @@ unsafe extern "C" fn test(at: *mut c_void, request: *mut usize, done: *mut c_int
             unsafe { core::ptr::with_exposed_provenance_mut::<u8>(*to).copy_from(bytes.as_ptr(), bytes.len()) };
             true
         }
-        Request::Ended => panic!("a complete request is tested"),
+        Request::Expect(..) | Request::Ended => panic!("a complete request is tested"),
     };
     if has_ended {
         *request = Request::Ended;

@@ -60,7 +60,7 @@ unsafe extern "C" fn receive(at: *mut c_void, to: *mut u8, len: u64, _: u32, tag
     begin(&mut on, request)
 }
 
-unsafe extern "C" fn test(at: *mut c_void, request: *mut usize, done: *mut c_int) -> c_int {
+unsafe extern "C" fn test(at: *mut c_void, request: *mut usize, done: *mut c_int, _: *mut u64) -> c_int {
     let mut on = of(at);
     // SAFETY: integers of the caller.
     let asked = &mut on.asked[unsafe { request.read() }];
@@ -77,7 +77,8 @@ unsafe extern "C" fn close(at: *mut c_void) -> c_int {
 
 fn endpoint(on: &RefCell<Loop>) -> Endpoint {
     let context = (&raw const *on).cast_mut().cast();
-    let layer = Layer { context, rank: 0, size: 1, tags: 16, send, probe, receive, test, close };
+    let layer =
+        Layer { context, rank: 0, size: 1, tags: 16, send, probe, receive, expect: None, cancel: None, test, close };
     // SAFETY: the functions do what the header says; the cell outlives the endpoint.
     unsafe { Endpoint::new(layer) }
 }
@@ -98,8 +99,8 @@ fn messages_go_to_receives_in_the_order_of_posts_whichever_is_tested() {
     let mut end = endpoint(&on);
     let mut got = [[0; 1]; 3];
     let [a, b, c] = got.each_mut();
-    // 3 and 18 are the same tag: there are sixteen tags, one of which is not for operations.
-    let (first, second, other) = (want(&mut end, 3, a), want(&mut end, 18, b), want(&mut end, 4, c));
+    // 3 and 10 are the same tag: there are sixteen tags, two for each operation, and one that is not for operations.
+    let (first, second, other) = (want(&mut end, 3, a), want(&mut end, 10, b), want(&mut end, 4, c));
     for (tag, byte) in [(4, 40), (3, 30), (3, 31)] {
         let sent = post(&mut end, tag, &[byte]);
         assert_eq!([end.test(sent), end.test(sent), end.test(sent)], [Ok(false), Ok(true), Err(NO_SUCH_SLOT)]);
@@ -128,6 +129,109 @@ fn another_length_is_an_error_and_nothing_is_written() {
         assert_eq!(end.give_up(), 2);
         drop(end);
         assert!(on.borrow().asked.iter().all(|asked| *asked));
+    }
+}
+
+#[test]
+fn a_short_receive_that_was_started_early_takes_one_message_of_its_length() {
+    for (sent, wanted) in [(0, 0), (1, 1), (SHORT, SHORT), (1, 2), (2, 1), (SHORT, 0)] {
+        let (network, mut ends) = network::endpoints(2);
+        let (bytes, mut got) = (vec![1; sent], vec![7; wanted]);
+        // SAFETY: the bytes outlive the endpoints, here and below.
+        let slot = unsafe { ends[0].post_recv(1, Tag(3), Buf::of_mut(&mut got)) }.unwrap();
+        assert!(matches!(&ends[0].slots[0], Posted::Receive(Receive { early: Some(_), .. })));
+        assert!(!ends[0].has_ended(slot));
+        // SAFETY: as above.
+        unsafe { ends[1].post_send(0, Tag(3), Buf::of(&bytes)) }.unwrap();
+        assert_eq!([ends[0].has_ended(slot), ends[0].has_ended(slot)], [false, true]);
+        let (result, left) = if sent == wanted { (Ok(true), 1) } else { (Err(P2pError::LENGTH), 7) };
+        assert_eq!((ends[0].test(slot), ends[0].rooms.len()), (result, 1));
+        ends.clear();
+        assert_eq!((network.left(), got), ((2, 0), vec![left; wanted]));
+    }
+}
+
+#[test]
+fn receives_of_one_peer_and_tag_are_started_in_their_order() {
+    let (network, mut ends) = network::endpoints(2);
+    let lens = [1, SHORT + 1, 2, SHORT + 2, 3];
+    let mut got = lens.map(|len| vec![0; len]);
+    // SAFETY: the bytes outlive the endpoints, here and below.
+    let slots = got.each_mut().map(|got| unsafe { ends[0].post_recv(1, Tag(3), Buf::of_mut(got)) }.unwrap());
+    let early = |end: &Endpoint| {
+        end.slots.iter().filter(|slot| matches!(slot, Posted::Receive(Receive { early: Some(_), .. }))).count()
+    };
+    assert_eq!(early(&ends[0]), 1);
+    let messages = lens.map(|len| vec![len as u8; len]);
+    for message in &messages {
+        // SAFETY: as above.
+        unsafe { ends[1].post_send(0, Tag(3), Buf::of(message)) }.unwrap();
+    }
+    // The last one is tested first.
+    for slot in slots.into_iter().rev() {
+        while !ends[0].test(slot).unwrap() {
+            assert!(early(&ends[0]) <= 1);
+        }
+    }
+    ends.clear();
+    assert_eq!((network.left(), got), ((2, 0), messages));
+}
+
+#[test]
+fn a_message_of_the_other_kind_is_an_error_after_a_while() {
+    for (sent, wanted) in [(SHORT + 1, SHORT), (SHORT, SHORT + 1), (0, 100), (100, 0)] {
+        let (network, mut ends) = network::endpoints(2);
+        let (bytes, mut got) = (vec![1; sent], vec![7; wanted]);
+        // SAFETY: the bytes outlive the endpoints, here and below.
+        let slot = unsafe { ends[0].post_recv(1, Tag(3), Buf::of_mut(&mut got)) }.unwrap();
+        // SAFETY: as above.
+        unsafe { ends[1].post_send(0, Tag(3), Buf::of(&bytes)) }.unwrap();
+        let begin = Instant::now();
+        while !ends[0].has_ended(slot) {}
+        assert!(begin.elapsed() >= PATIENCE);
+        assert_eq!(ends[0].test(slot), Err(P2pError::LENGTH));
+        ends.clear();
+        assert_eq!((network.left(), got), ((2, 0), vec![7; wanted]));
+    }
+}
+
+#[test]
+fn a_message_of_the_other_kind_may_come_before_the_one_that_is_waited_for() {
+    for lens in [[SHORT + 1, SHORT], [SHORT, SHORT + 1]] {
+        let (network, mut ends) = network::endpoints(2);
+        let (bytes, mut got) = (lens.map(|len| vec![len as u8; len]), lens.map(|len| vec![0; len]));
+        // SAFETY: the bytes outlive the endpoints, here and below.
+        let slots = got.each_mut().map(|got| unsafe { ends[0].post_recv(1, Tag(3), Buf::of_mut(got)) }.unwrap());
+        // SAFETY: as above.
+        unsafe { ends[1].post_send(0, Tag(3), Buf::of(&bytes[1])) }.unwrap();
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE / 2 {
+            assert!(!ends[0].has_ended(slots[0]));
+        }
+        // SAFETY: as above.
+        unsafe { ends[1].post_send(0, Tag(3), Buf::of(&bytes[0])) }.unwrap();
+        for slot in slots {
+            while !ends[0].test(slot).unwrap() {}
+        }
+        ends.clear();
+        assert_eq!((network.left(), got), ((2, 0), bytes));
+    }
+}
+
+#[test]
+fn a_receive_that_was_started_early_is_given_up() {
+    for comes in [false, true] {
+        let (network, mut ends) = network::endpoints(2);
+        let mut got = [7];
+        // SAFETY: the byte outlives the endpoints; the other one's is copied at once.
+        unsafe { ends[0].post_recv(1, Tag(3), Buf::of_mut(&mut got)) }.unwrap();
+        if comes {
+            // SAFETY: as above.
+            unsafe { ends[1].post_send(0, Tag(3), Buf::of(&[1])) }.unwrap();
+        }
+        assert_eq!(ends[0].give_up(), 0);
+        ends.clear();
+        assert_eq!((network.left(), got), ((2, 0), [7]));
     }
 }
 
@@ -246,17 +350,17 @@ fn a_process_that_sends_news_waits_a_while_for_receivers_and_not_for_ever() {
 #[test]
 fn a_receive_that_has_started_is_waited_for_when_it_is_given_up() {
     let (network, mut ends) = network::endpoints(2);
-    let mut got = [7];
-    // SAFETY: copied at once.
-    unsafe { ends[1].post_send(0, Tag(0), Buf::of(&[1])) }.unwrap();
-    // SAFETY: the byte outlives the endpoint.
+    let (message, mut got) = ([1; SHORT + 1], [7; SHORT + 1]);
+    // SAFETY: the bytes outlive the endpoints.
+    unsafe { ends[1].post_send(0, Tag(0), Buf::of(&message)) }.unwrap();
+    // SAFETY: as above.
     let slot = unsafe { ends[0].post_recv(1, Tag(0), Buf::of_mut(&mut got)) }.unwrap();
     while !matches!(ends[0].slots[slot.0 as usize], Posted::Receive(Receive { under_way: Some(_), .. })) {
         assert!(!ends[0].has_ended(slot));
     }
     assert_eq!(ends[0].give_up(), 0);
     ends.clear();
-    assert_eq!((network.left(), got), ((2, 0), [1]));
+    assert_eq!((network.left(), got), ((2, 0), message));
 }
 
 #[test]
@@ -299,5 +403,7 @@ fn the_header_has_the_same_bound() {
     let header = include_str!("../../include/unisono_messages.h");
     let line = header.lines().find_map(|line| line.strip_prefix("#define UNISONO_MESSAGES_MOST "));
     assert_eq!((line, MOST), (Some("(UINT64_C(1) << 30)"), 1 << 30));
-    assert_eq!((NO_SUCH_SLOT.0, NO_SUCH_RANK.0, PIECE), (-16, -17, 4096));
+    let short = header.lines().find_map(|line| line.strip_prefix("#define UNISONO_MESSAGES_SHORT "));
+    assert_eq!(short, Some("(UINT64_C(1) << 10)"));
+    assert_eq!((NO_SUCH_SLOT.0, NO_SUCH_RANK.0, PIECE, SHORT), (-16, -17, 4096, 16));
 }

@@ -9,10 +9,11 @@ use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, Refusal};
-use crate::hier::BySwitch;
 use crate::hier::places::take;
+use crate::hier::{BySwitch, Leaders};
 use crate::hier::{Nodes, Rows, Spans, allgather, gather, scatter, split};
 use crate::msg::Memory;
+use crate::msg::levels::Way;
 
 /// Bytes of a length on its way.
 const LENGTH: u64 = size_of::<u64>() as u64;
@@ -66,14 +67,18 @@ impl<H: Host> Engine<H> {
     ///
     /// # Safety
     /// As [`super::Communicator::start`].
-    async unsafe fn allgather<F: Fn(Rank) -> Block>(
+    async unsafe fn allgather<'n, F: Fn(Rank) -> Block, B: Leaders<'n, allgather::Call<'n>>>(
         &mut self,
-        nodes: Nodes<'_>,
-        plan: allgather::Plan<'_>,
+        (nodes, rows): (Nodes<'n>, Rows<'n>),
+        by: B,
         send: Option<Buf>,
         base: *mut u8,
         row: &Row<'_, F>,
-    ) -> Result<(), End> {
+    ) -> Result<(), End>
+    where
+        B::Plan: Copy,
+    {
+        let plan = allgather::plan(nodes, rows, by)?;
         let lies = row.lies_at();
         // A leader's block that is in the row already is left where it is.
         let own = match send {
@@ -210,9 +215,16 @@ impl<H: Host> Runner<'_, H> {
         let row = Row::new(placement.order, of)?;
         let rows = row.rows(&nodes, inside, placement.room)?;
         let (by, by_switch) = (algorithms.allgather(rows.longest_part()), nodes.by_switch());
-        let plan = allgather::plan(nodes, rows, by, engine.over(by, &by_switch))?;
-        // SAFETY: the caller's promise.
-        unsafe { engine.allgather(nodes, plan, send, base, &row) }.await
+        let over = engine.over(by, &by_switch);
+        match by {
+            // SAFETY: the caller's promise.
+            Way::Flat(by) => unsafe { engine.allgather((nodes, rows), by, send, base, &row) }.await,
+            Way::Levels(by) => {
+                let by = allgather::Over(by, over);
+                // SAFETY: as above.
+                unsafe { engine.allgather((nodes, rows), by, send, base, &row) }.await
+            }
+        }
     }
 
     pub(super) async unsafe fn allgather(self, send: Option<Buf>, base: *mut u8, block: u64) -> Result<(), End> {
