@@ -10,7 +10,7 @@ use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::Datatype;
 use unisono_kernel::hier::{
     Home, Levels, Nodes, Ordered, Rows, Spans, Switches, allgather, allreduce, alltoall, alltoallv, barrier, bcast,
-    gather, reduce, scatter,
+    gather, reduce, reduce_scatter, scatter,
 };
 use unisono_kernel::machine::Machine;
 use unisono_kernel::machine::poll::Poll;
@@ -232,6 +232,41 @@ fn allreduces() {
 }
 
 #[test]
+fn reduce_scatters() {
+    everywhere(|me| {
+        for (fold, unequal) in FOLDS.into_iter().flat_map(|fold| [(fold, false), (fold, true)]) {
+            // Elements of each rank's block: some have none.
+            let elements = |rank: u32| if unequal { mix(rank.into()) % 7 } else { 3 };
+            let all = (0..me.size()).map(elements).sum();
+            let (mut operand, op) = (to_bytes(&operand(fold, me.rank, all)), fold.op());
+            let row = Row::of(me.homes, me.nodes.home().node, |rank| elements(rank as u32) * op.element());
+            let plan = match reduce_scatter::plan(me.nodes, row.rows(&me.nodes), op) {
+                Ok(plan) => plan,
+                Err(PlanError::Refused(refusal)) => {
+                    assert!(!me.nodes.in_order(), "{refusal}");
+                    continue;
+                }
+                Err(other) => panic!("{other}"),
+            };
+            let (wanted, own) = (folded(fold, 0..me.size(), all), row.place(me.rank));
+            for in_place in [false, true] {
+                let mut result = vec![0x55; own.len()];
+                me.scratch.resize(plan.scratch() as usize, 0);
+                let scratch = Buf::of_mut(&mut me.scratch);
+                let send = Buf::of_mut(&mut operand);
+                let begin = Buf::new(send.ptr(), own.len());
+                let receive = if in_place { begin } else { Buf::of_mut(&mut result) };
+                // SAFETY: this thread's memory, which outlives the machine: it ends below.
+                let machine = unsafe { plan.machine(me.x.shared().1, send, receive, scratch) }.unwrap();
+                me.finish(machine);
+                let got = if in_place { &operand[..own.len()] } else { &result[..] };
+                assert!(*got == wanted[own.clone()], "{:?} {fold:?} {unequal} {in_place}", me.nodes);
+            }
+        }
+    });
+}
+
+#[test]
 fn reduces() {
     use msg::reduce::Algorithm::{Knomial, ScatterGather};
     everywhere(|me| {
@@ -297,7 +332,11 @@ fn spans((lengths, starts): &(Vec<u64>, Vec<u64>)) -> Spans<'_> {
 impl Row {
     /// Blocks of different lengths, or of one length.
     fn new(homes: &[Home], node: u32, equal: Option<u64>) -> Self {
-        let length = |rank: usize| equal.unwrap_or(mix(rank as u64) % 90);
+        Self::of(homes, node, |rank| equal.unwrap_or(mix(rank as u64) % 90))
+    }
+
+    /// Blocks of such lengths.
+    fn of(homes: &[Home], node: u32, length: impl Fn(usize) -> u64 + Copy) -> Self {
         let lengths: Vec<u64> = (0..homes.len()).map(length).collect();
         let of = |node: u32| (0..homes.len()).filter(move |&rank| homes[rank].node == node);
         let inside: Vec<u64> = of(node).map(length).collect();

@@ -10,11 +10,11 @@ mod call;
 mod row;
 mod whole;
 
-pub use call::{Call, Side};
+pub use call::{Call, Lengths, Side};
 
 use super::pipe::refusal;
 use super::places::{Built, Placement, Places};
-use super::{BySwitch, Levels, Ordered, Switches};
+use super::{BySwitch, Levels, Nodes, Ordered, Switches, reduce_scatter};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
@@ -325,6 +325,14 @@ impl<H: Host> Communicator<H> {
         self.engine.over_levels
     }
 
+    /// May a reduce_scatter of so many bytes be one call ([`Call::ReduceScatter`]), and does it take less than a reduce and a scatter?
+    /// Where nodes are on several switches, these may go over them, and it may not. All ranks answer alike.
+    pub fn reduce_scatters(&mut self, bytes: u64) -> bool {
+        let pays = reduce_scatter::pays(self.nodes as u32, bytes);
+        let fits = |nodes: Nodes<'_>| nodes.in_order() && nodes.by_switch().is_none();
+        pays && self.runner().is_ok_and(|runner| fits(runner.placement.nodes))
+    }
+
     /// The working memory.
     pub const fn scratch(&self) -> &H::Scratch {
         &self.engine.scratch
@@ -503,6 +511,10 @@ impl<H: Host> Runner<'_, H> {
             Call::Scatter { send, receive, block, root } => unsafe { self.scatter(send, receive, block, root) }.await,
             // SAFETY: as above.
             Call::Scatterv { send, receive, root } => unsafe { self.scatterv(send, receive, root) }.await,
+            Call::ReduceScatter { send, receive, lengths, op } => {
+                // SAFETY: as above.
+                unsafe { self.reduce_scatter(send, receive, lengths, op) }.await
+            }
             // SAFETY: as above.
             Call::Alltoall { send, receive, block } => unsafe { self.alltoall(send, receive, block) }.await,
             // SAFETY: as above.

@@ -23,11 +23,12 @@ mod nodes;
 pub mod pipe;
 mod places;
 pub mod reduce;
+pub mod reduce_scatter;
 mod rows;
 pub mod scan;
 pub mod scatter;
 
-pub use communicator::{Call, Communicator, Host, Scratch, Side};
+pub use communicator::{Call, Communicator, Host, Lengths, Scratch, Side};
 pub use nodes::{Among, Home, Led, Nodes, Ordered, Switches};
 pub use pipe::SEGMENT;
 pub use places::{Lists, NUMBERS, Places};

@@ -13,7 +13,8 @@ use unisono_kernel::Rank;
 use unisono_kernel::comm::Comm;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Bound, Cause, Error, Poison, Refusal};
-use unisono_kernel::hier::{Call, Communicator, Home, Host, Levels, Lists, NUMBERS, Side, Spans};
+use unisono_kernel::hier::reduce_scatter::pays;
+use unisono_kernel::hier::{Call, Communicator, Home, Host, Lengths, Levels, Lists, NUMBERS, Side, Spans};
 use unisono_kernel::machine::p2p::{P2p, P2pError, Tag, Tell};
 use unisono_kernel::machine::poll::Slot;
 use unisono_kernel::machine::wait::SpinThen;
@@ -89,13 +90,23 @@ fn run<A: Send>(
     memory: impl Fn(Rank) -> usize + Sync,
     body: impl Fn(&mut Communicator<Threads<'_>>) -> A + Sync,
 ) -> Vec<A> {
-    let segments = [2, 3].map(|ranks| Segment::new(Params::new(ranks)).unwrap());
+    run_on(NODES, memory, body)
+}
+
+/// The same where ranks are on these two nodes.
+fn run_on<A: Send>(
+    nodes: [u32; SIZE],
+    memory: impl Fn(Rank) -> usize + Sync,
+    body: impl Fn(&mut Communicator<Threads<'_>>) -> A + Sync,
+) -> Vec<A> {
+    let ranks_of = |node| nodes.iter().filter(|at| **at == node).count() as u32;
+    let segments = [0, 1].map(|node| Segment::new(Params::new(ranks_of(node))).unwrap());
     let told: Arc<[Mutex<Vec<Poison>>; SIZE]> = Arc::default();
     let member = |mailbox: Mailbox| {
         let (me, told) = (mailbox.rank() as usize, told.clone());
-        let segment = segments[NODES[me] as usize].clone();
+        let segment = segments[nodes[me] as usize].clone();
         // Its rank on the node: how many of the node's ranks are before it.
-        let inside = NODES[..me].iter().filter(|node| **node == NODES[me]).count() as Rank;
+        let inside = nodes[..me].iter().filter(|node| **node == nodes[me]).count() as Rank;
         let layout = *segment.layout();
         let levels = Levels { comm: Comm::new(segment, layout, inside).unwrap(), messages: Network { mailbox, told } };
         let (mut homes, mut leaders) = ([Home { node: 0, rank: 0 }; SIZE], [0; SIZE]);
@@ -104,7 +115,7 @@ fn run<A: Send>(
         let mut scratch = vec![0; memory(me as Rank)];
         let algorithms = Between::cut(&[], 2, 1).unwrap();
         let mut communicator =
-            Communicator::new(levels, waiting(SIZE as u32), places, scratch.as_mut_slice(), &NODES, algorithms)
+            Communicator::new(levels, waiting(SIZE as u32), places, scratch.as_mut_slice(), &nodes, algorithms)
                 .unwrap();
         assert_eq!((communicator.rank() as usize, communicator.size() as usize), (me, SIZE));
         body(&mut communicator)
@@ -159,6 +170,76 @@ fn reduces_to_all_in_place() {
     let sum = |at| (0..SIZE as u64).map(|rank| number(rank, at)).sum::<u64>();
     let expected: Vec<u8> = (0..COUNT).flat_map(|at| sum(at).to_ne_bytes()).collect();
     assert!(sums == vec![expected; SIZE]);
+}
+
+#[test]
+fn blocks_of_a_fold_go_to_their_ranks() {
+    const LENGTHS: [u64; SIZE] = [16, 0, 800, 8, 40];
+    let number = |rank: u64, at: u64| (rank + 1) * 1_000_003 + at;
+    let values = |number: &dyn Fn(u64) -> u64, from: u64, bytes: u64| {
+        (from..from + bytes / 8).flat_map(|at| number(at).to_ne_bytes()).collect::<Vec<u8>>()
+    };
+    for (in_place, lengths) in [false, true].into_iter().flat_map(|it| [(it, LENGTHS), (it, [24; SIZE])]) {
+        let all = lengths.iter().sum();
+        let results = run_on(
+            [0, 0, 1, 1, 1],
+            |_| ENOUGH,
+            |communicator| {
+                let me = communicator.rank() as usize;
+                let mut operand = values(&|at| number(me as u64, at), 0, all);
+                let mut result = vec![0xa5; lengths[me] as usize];
+                assert!(communicator.reduce_scatters(all));
+                let send = Buf::of_mut(&mut operand);
+                let own = Buf::new(send.ptr(), result.len());
+                let receive = if in_place { own } else { Buf::of_mut(&mut result) };
+                let blocks = match lengths == LENGTHS {
+                    true => Lengths::Each(&lengths),
+                    false => Lengths::Equal(lengths[0]),
+                };
+                let call = Call::ReduceScatter { send, receive, lengths: blocks, op: Op::SUM_U64 };
+                // SAFETY: as in the broadcast.
+                unsafe { communicator.run(call) }.unwrap();
+                if in_place { operand[..lengths[me] as usize].to_vec() } else { result }
+            },
+        );
+        let sum = |at| (0..SIZE as u64).map(|rank| number(rank, at)).sum();
+        let mut from = 0;
+        for (length, result) in lengths.into_iter().zip(results) {
+            assert!(result == values(&sum, from, length), "{lengths:?} {in_place}");
+            from += length / 8;
+        }
+    }
+    // Of more nodes short ones, and where ranks lie across nodes none.
+    assert_eq!(
+        [(4, 0), (5, 0), (5, 81_919), (5, 81_920)].map(|(nodes, bytes)| pays(nodes, bytes)),
+        [true, false, false, true]
+    );
+    let apart = run(|_| ENOUGH, |communicator| communicator.reduce_scatters(8));
+    assert_eq!(apart, [false; SIZE]);
+}
+
+#[test]
+fn a_reduce_scatter_of_other_lengths_is_refused() {
+    let refusals = [
+        (8, 8, [8; SIZE], Refusal::new(Argument::Bytes, 8, Bound::Equals(40))),
+        (40, 0, [8; SIZE], Refusal::new(Argument::Bytes, 0, Bound::Equals(8))),
+        (20, 4, [4; SIZE], Refusal::new(Argument::Bytes, 4, Bound::MultipleOf(8))),
+    ];
+    for (send, receive, lengths, refusal) in refusals {
+        let ends = run_on(
+            [0, 0, 0, 1, 1],
+            |_| ENOUGH,
+            |communicator| {
+                let (operand, mut result) = (vec![0; send], vec![0; receive]);
+                let (send, receive) = (Buf::of(&operand), Buf::of_mut(&mut result));
+                let call = Call::ReduceScatter { send, receive, lengths: Lengths::Each(&lengths), op: Op::SUM_U64 };
+                // SAFETY: buffers of this thread; the bytes of a failed call are moved no more.
+                unsafe { communicator.run(call) }.unwrap_err()
+            },
+        );
+        // All refuse it, or hear of it first.
+        assert!(ends.contains(&Error::Refused(refusal)), "{ends:?}");
+    }
 }
 
 #[test]

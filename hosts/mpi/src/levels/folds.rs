@@ -9,7 +9,7 @@ use unisono_c::error::Failure;
 use unisono_c::operation::{COp, operation};
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::Refusal;
-use unisono_kernel::hier::{Call, Side, Spans};
+use unisono_kernel::hier::{Call, Lengths, Side, Spans};
 use unisono_kernel::msg::Memory;
 use unisono_kernel::op::Op;
 
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn unisono_mpi_levels_reduce_scatter(
         let counts = unsafe { list(counts, "counts", levels.ranks()) }?;
         let own = counts.get(levels.rank as usize).copied().unwrap_or(0);
         let all = counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
-        ReduceScatter::task(levels, send, receive, Parts { own, all, counts: Some(counts) }, op)
+        ReduceScatter::task(send, receive, Parts { own, all, counts: Some(counts) }, op)
     };
     // SAFETY: the caller's promise.
     unsafe { with(levels, request, call) }
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn unisono_mpi_levels_reduce_scatter_block(
         // SAFETY: the caller's promise.
         let op = unsafe { operation(datatype, op) }?;
         let all = count.saturating_mul(levels.size.into());
-        ReduceScatter::task(levels, send, receive, Parts { own: count, all, counts: None }, op)
+        ReduceScatter::task(send, receive, Parts { own: count, all, counts: None }, op)
     };
     // SAFETY: the caller's promise.
     unsafe { with(levels, request, call) }
@@ -207,16 +207,14 @@ fn consecutive(counts: &[u64], element: u64) -> Result<(Vec<u64>, Vec<u64>), Try
     Ok((lengths, starts))
 }
 
-/// A reduction to rank 0, which then scatters the blocks.
+/// One call where that takes less, and is possible; else a reduction to rank 0, which then scatters the blocks.
 pub(super) struct ReduceScatter {
     operand: Buf,
-    /// This rank's block of the result; `None` where it is the operand's.
-    own: Option<Buf>,
-    /// Bytes of it.
-    bytes: u64,
-    /// Memory for the fold at rank 0; empty in place, where that is the operand.
-    memory: Vec<u8>,
-    /// Where blocks lie in the fold, at rank 0, if they differ.
+    /// This rank's block of the result.
+    own: Buf,
+    /// It is the operand's where the fold is the operand.
+    in_place: bool,
+    /// The blocks' lengths and starts in bytes, if they differ.
     differ: bool,
     lengths: Vec<u64>,
     starts: Vec<u64>,
@@ -226,39 +224,40 @@ pub(super) struct ReduceScatter {
 impl ReduceScatter {
     /// # Errors
     /// The blocks are too long, or there is no memory.
-    fn task(
-        levels: &Levels,
-        send: *const c_void,
-        receive: *mut c_void,
-        parts: Parts<'_>,
-        op: Op,
-    ) -> Result<Task, Failure> {
-        let (in_place, is_root) = (send.addr() == IN_PLACE, levels.rank == 0);
+    fn task(send: *const c_void, receive: *mut c_void, parts: Parts<'_>, op: Op) -> Result<Task, Failure> {
+        let in_place = send.addr() == IN_PLACE;
         let operand = elements(if in_place { receive } else { send }, parts.all, &op)?;
         let own = elements(receive, parts.own, &op)?;
-        let mut memory = Vec::new();
-        let room = if is_root && !in_place { operand.len() } else { 0 };
-        let counts = parts.counts.filter(|_| is_root).unwrap_or_default();
-        let reserved = memory.try_reserve_exact(room).and_then(|()| consecutive(counts, op.element()));
-        let (lengths, starts) = reserved.map_err(|_| Failure::Memory)?;
-        // In place rank 0's block is the first one, where it belongs.
-        let result = if is_root && in_place { None } else { Some(own) };
-        let (bytes, differ) = (own.len() as u64, parts.counts.is_some());
-        Ok(Task::ReduceScatter(Self { operand, own: result, bytes, memory, differ, lengths, starts, op }))
+        let lists = consecutive(parts.counts.unwrap_or_default(), op.element());
+        let (lengths, starts) = lists.map_err(|_| Failure::Memory)?;
+        let differ = parts.counts.is_some();
+        Ok(Task::ReduceScatter(Self { operand, own, in_place, differ, lengths, starts, op }))
     }
 
     /// # Safety
     /// As [`Communicator::run`], or [`Communicator::start`].
-    pub(super) async unsafe fn run(mut self, communicator: &mut Communicator, waits: bool) -> Called {
-        let folded = match communicator.rank() {
-            0 if self.own.is_none() => self.operand,
-            0 => Buf::new(self.memory.as_mut_ptr(), self.operand.len()),
-            _ => Memory::NOTHING,
+    pub(super) async unsafe fn run(self, communicator: &mut Communicator, waits: bool) -> Called {
+        let Self { operand, own, differ, op, .. } = self;
+        if communicator.reduce_scatters(operand.len() as u64) {
+            let lengths = if differ { Lengths::Each(&self.lengths) } else { Lengths::Equal(own.len() as u64) };
+            let call = Call::ReduceScatter { send: operand, receive: own, lengths, op };
+            // SAFETY: the caller's promise.
+            return ended(unsafe { calls::run(communicator, call, waits) }.await);
+        }
+        let (is_root, in_place) = (communicator.rank() == 0, self.in_place);
+        // The fold at rank 0; in place, that is the operand.
+        let mut memory = Vec::<u8>::new();
+        memory.try_reserve_exact(if is_root && !in_place { operand.len() } else { 0 }).map_err(|_| Failure::Memory)?;
+        let folded = match is_root {
+            true if in_place => operand,
+            true => Buf::new(memory.as_mut_ptr(), operand.len()),
+            false => Memory::NOTHING,
         };
-        let Self { operand, op, own: receive, bytes, differ, .. } = self;
+        // In place rank 0's block is the first one, where it belongs.
+        let receive = if is_root && in_place { None } else { Some(own) };
         let reduces = Call::Reduce { send: operand, receive: folded, op, root: 0 };
         let scatters = match differ {
-            false => Call::Scatter { send: folded.ptr(), receive, block: bytes, root: 0 },
+            false => Call::Scatter { send: folded.ptr(), receive, block: own.len() as u64, root: 0 },
             true => {
                 let blocks = Spans { lengths: &self.lengths, starts: &self.starts };
                 Call::Scatterv { send: Side { base: folded.ptr(), blocks }, receive, root: 0 }
@@ -273,7 +272,7 @@ impl ReduceScatter {
         };
         if end.is_err() {
             // Messages may still be read there.
-            core::mem::forget(self.memory);
+            core::mem::forget(memory);
         }
         ended(end)
     }

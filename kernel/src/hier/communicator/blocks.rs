@@ -4,16 +4,17 @@
 //! copied. Where only the root knows all lengths, these travel first.
 
 use super::row::{Block, Row, equal, rows_told, vary};
-use super::{End, Engine, Host, Runner, Side};
+use super::{End, Engine, Host, Lengths, Runner, Side};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
 use crate::error::{Argument, Bound, Refusal};
 use crate::hier::places::take;
 use crate::hier::{BySwitch, Leaders};
-use crate::hier::{Nodes, Rows, Spans, allgather, gather, scatter, split};
+use crate::hier::{Nodes, Rows, Spans, allgather, gather, reduce_scatter, scatter, split};
 use crate::msg::Memory;
 use crate::msg::levels::Way;
+use crate::op::Op;
 
 /// Bytes of a length on its way.
 const LENGTH: u64 = size_of::<u64>() as u64;
@@ -297,6 +298,29 @@ impl<H: Host> Runner<'_, H> {
         let over = engine.over(algorithms.scatter(rows.longest_part()), &by_switch);
         // SAFETY: the caller's promise.
         unsafe { engine.scatter(nodes, rows, send, receive, &row, Rooted { root, over }) }.await.map(drop)
+    }
+
+    pub(super) async unsafe fn reduce_scatter(
+        self,
+        send: Buf,
+        receive: Buf,
+        lengths: Lengths<'_>,
+        op: Op,
+    ) -> Result<(), End> {
+        let Self { engine, placement, .. } = self;
+        let (nodes, inside) = (placement.nodes, placement.inside().len() as u32);
+        if let Lengths::Each(list) = lengths {
+            Refusal::check(Argument::List, list.len() as u64, Bound::Equals(nodes.size().into()))?;
+        }
+        // They follow one another: where a block begins is not asked.
+        let row = Row::new(placement.order, |rank| Block { len: lengths.of(rank), at: 0 })?;
+        Refusal::check(Argument::Bytes, send.len() as u64, Bound::Equals(row.bytes))?;
+        Refusal::check(Argument::Bytes, receive.len() as u64, Bound::Equals(lengths.of(nodes.me())))?;
+        placement.order.iter().try_for_each(|&rank| op.count(lengths.of(rank)).map(drop))?;
+        let plan = reduce_scatter::plan(nodes, row.rows(&nodes, inside, placement.room)?, op)?;
+        // SAFETY: the caller's promise.
+        let machine = |me: &mut Member, scratch| unsafe { plan.machine(me, send, receive, scratch) };
+        engine.run(plan.scratch(), machine).await.map(drop)
     }
 
     pub(super) async unsafe fn scatterv(self, send: Side<'_>, receive: Option<Buf>, root: Rank) -> Result<(), End> {

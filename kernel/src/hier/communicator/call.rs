@@ -14,6 +14,25 @@ pub struct Side<'a> {
     pub blocks: Spans<'a>,
 }
 
+/// Bytes of each rank's block.
+#[derive(Clone, Copy, Debug)]
+pub enum Lengths<'a> {
+    /// The same of all.
+    Equal(u64),
+    /// One for each rank.
+    Each(&'a [u64]),
+}
+
+impl Lengths<'_> {
+    /// Those of a rank's; 0 where there is none.
+    pub(super) fn of(self, rank: Rank) -> u64 {
+        match self {
+            Self::Equal(block) => block,
+            Self::Each(list) => list.get(rank as usize).copied().unwrap_or(0),
+        }
+    }
+}
+
 /// A collective call: the same on all ranks, with each rank's own buffers.
 ///
 /// Who makes it run ([`Communicator::run`](super::Communicator::run), [`start`](super::Communicator::start)) promises this of its
@@ -123,6 +142,18 @@ pub enum Call<'a> {
         receive: Option<Buf>,
         /// Who sends.
         root: Rank,
+    },
+    /// The fold of everyone's `send` with `op`, in rank order: block r of it goes to rank r's `receive`. The ranks of each node follow
+    /// one another ([`Communicator::reduce_scatters`](super::Communicator::reduce_scatters)).
+    ReduceScatter {
+        /// This rank's operand: a block for each rank, in a row by rank.
+        send: Buf,
+        /// This rank's block of the result. It may lie in `send`.
+        receive: Buf,
+        /// Bytes of the blocks: whole elements.
+        lengths: Lengths<'a>,
+        /// How two operands are folded.
+        op: Op,
     },
     /// Block r of everyone's `send` goes to rank r's `receive`. All blocks of all ranks have `block` bytes, and lie in a row.
     Alltoall {
