@@ -29,13 +29,19 @@ pub const SEGMENT: u64 = 1 << 18;
 pub(super) struct Cut {
     bytes: u64,
     segment: u64,
+    count: u64,
 }
 
 impl Cut {
     /// `bytes` bytes in segments of about `segment`: whole elements of `element` bytes, one at least.
     pub(super) fn new(bytes: u64, segment: u64, element: u64) -> Self {
         let element = element.max(1);
-        Self { bytes, segment: (segment / element).max(1).saturating_mul(element) }
+        // Usually it is one, and a division takes as long as the rest of this.
+        if bytes.saturating_add(element) <= segment {
+            return Self { bytes, segment, count: 1 };
+        }
+        let segment = (segment / element).max(1).saturating_mul(element);
+        Self { bytes, segment, count: bytes.div_ceil(segment).max(1) }
     }
 
     /// Bytes of all.
@@ -44,8 +50,8 @@ impl Cut {
     }
 
     /// How many segments: one of no bytes, too.
-    pub(super) fn count(&self) -> u64 {
-        self.bytes.div_ceil(self.segment).max(1)
+    pub(super) const fn count(&self) -> u64 {
+        self.count
     }
 
     /// Bytes of a segment.
