@@ -1,8 +1,8 @@
 /*
- * many [LEAST] | stale: communicators that are live at once, as many as the MPI can make, at most MOST, and what each gives for a
+ * many [LEAST] | stale | churn N: communicators that are live at once, as many as the MPI can make, at most MOST, and what each gives for a
  * collective; freed, and made again. A preload must leave the program as many as it has without it: LEAST, which a run without one prints.
  * stale: a rank that fails tells the others, who may free the communicator before they hear it. What is told late must not be taken for
- * news of the next communicator.
+ * news of the next communicator. churn: N communicators one after the other, which must not leave memory behind.
  */
 #include "test.h"
 
@@ -59,10 +59,39 @@ static void stale(void) {
     expect(me != last || failed == ROUNDS, "of %d short broadcasts %d failed", ROUNDS, failed);
 }
 
+/* The process's memory, KiB. */
+static long resident(void) {
+    long pages[2] = {0};
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%ld %ld", &pages[0], &pages[1]) != 2) abort();
+    fclose(file);
+    return pages[1] * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Without a preload an MPI grows, too: MOST_GROWTH KiB from a tenth on, however many there are. */
+static void churn(int count) {
+    enum { MOST_GROWTH = 2048 };
+    long early = 0;
+    double begin = MPI_Wtime();
+    for (int i = 0; i < count; i++) {
+        MPI_Comm comm;
+        if (!make(i, &comm)) return (void)expect(false, "communicator %d of %d", i, count);
+        if (!expect(works(comm, i % 1000), "communicator %d of %d", i, count)) return;
+        MPI_Comm_free(&comm);
+        if (i == count / 10) early = resident();
+    }
+    long growth = resident() - early, most = 0;
+    MPI_Reduce(&growth, &most, 1, MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (rank_in(MPI_COMM_WORLD) == 0)
+        printf("churn: %d communicators, %.0f s, at most %ld KiB more than after a tenth\n", count, MPI_Wtime() - begin, most);
+    expect(growth <= MOST_GROWTH, "%ld KiB more after %d communicators than after %d", growth, count, count / 10);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (argc > 1 && !strcmp(argv[1], "stale")) return stale(), finish("many, stale");
+    if (argc > 2 && !strcmp(argv[1], "churn")) return churn(atoi(argv[2])), finish("many, churn");
     int made = live(1), again = live(2);
     if (rank_in(MPI_COMM_WORLD) == 0) printf("communicators: %d\n", made);
     expect(argc < 2 || made + SPARE >= atoi(argv[1]), "%d communicators, without a preload there are %s", made, argv[1]);
