@@ -338,7 +338,8 @@ impl Endpoint {
                     } else {
                         receive.under_way = layer.start_receive(receive, receive.tag, left)?;
                         if receive.under_way.is_none() {
-                            if receive.waits_in_vain(layer)? {
+                            // Where a piece has come, the others will: its last may be as long as a short message.
+                            if receive.pieces == 0 && receive.waits_in_vain(layer)? {
                                 layer.start_receive(receive, receive.other_tag(), left)?;
                             }
                             return Ok(());

@@ -219,6 +219,31 @@ fn a_message_of_the_other_kind_may_come_before_the_one_that_is_waited_for() {
 }
 
 #[test]
+fn the_last_piece_of_a_long_message_is_no_short_one() {
+    let (network, mut ends) = network::endpoints(2);
+    let bytes: Vec<u8> = (0..PIECE + 5).map(|at| (at % 251) as u8).collect();
+    let (mut got, mut short) = (vec![0; bytes.len()], [0; 5]);
+    // SAFETY: the bytes outlive the endpoints, here and below.
+    let slot = unsafe { ends[0].post_recv(1, Tag(3), Buf::of_mut(&mut got)) }.unwrap();
+    let tag = ends[1].tag(Tag(3), bytes.len());
+    let first = ends[1].layer.send(0, tag, Buf::of(&bytes[..PIECE])).unwrap();
+    // SAFETY: as above.
+    unsafe { ends[1].post_send(0, Tag(3), Buf::of(&[9; 5])) }.unwrap();
+    let begin = Instant::now();
+    while begin.elapsed() < 2 * PATIENCE {
+        assert!(!ends[0].has_ended(slot));
+    }
+    let last = ends[1].layer.send(0, tag, Buf::of(&bytes[PIECE..])).unwrap();
+    while !ends[0].test(slot).unwrap() {}
+    // SAFETY: as above.
+    let slot = unsafe { ends[0].post_recv(1, Tag(3), Buf::of_mut(&mut short)) }.unwrap();
+    while !ends[0].test(slot).unwrap() {}
+    [first, last].into_iter().for_each(|sent| ends[1].layer.wait(sent));
+    ends.clear();
+    assert_eq!((network.left(), got == bytes, short), ((2, 0), true, [9; 5]));
+}
+
+#[test]
 fn a_receive_that_was_started_early_is_given_up() {
     for comes in [false, true] {
         let (network, mut ends) = network::endpoints(2);
