@@ -118,15 +118,21 @@ thread_local! {
 }
 
 /// The number that a function of the library returns for a result. Keeps the failure for [`unisono_last_error`].
+#[inline(always)]
 pub fn answer(result: Result<(), Failure>) -> c_int {
     match result {
         Ok(()) => UNISONO_OK,
-        Err(failure) => {
-            // A thread that is ending can't keep the text any more.
-            let _ = LAST.try_with(|last| last.set(Some(failure)));
-            failure.code()
-        }
+        Err(failure) => keep(failure),
     }
+}
+
+/// Keeps a failure for [`unisono_last_error`]; returns its number.
+#[cold]
+#[inline(never)]
+fn keep(failure: Failure) -> c_int {
+    // A thread that is ending can't keep the text any more.
+    let _ = LAST.try_with(|last| last.set(Some(failure)));
+    failure.code()
 }
 
 /// A short text for an error number; never null, not to be freed.

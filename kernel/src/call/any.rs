@@ -5,6 +5,7 @@ use crate::error::PollError;
 use crate::machine::Operation;
 use crate::machine::poll::Poll;
 use crate::region::Region;
+use crate::shm::alltoall::Alltoall;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::engine::pairwise::Pairwise;
 use crate::shm::papers::allgather::P2Allgather;
@@ -107,6 +108,8 @@ any! {
     P2Allgather(P2Allgather<'a>),
     /// Scatter.
     Scatter(Scatter<'a>),
+    /// Alltoall of short blocks.
+    Alltoall(Alltoall<'a>),
     /// Alltoall, a block for each pair of processes.
     Pairwise(Pairwise<'a>),
 }

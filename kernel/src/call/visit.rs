@@ -2,6 +2,9 @@
 //!
 //! This is the one place that knows which machine runs which call. The visitor decides what to do with it: the
 //! blocking call runs it at once, so that a small message's machine lives in registers; [`Call::build`] keeps it.
+//!
+//! The arms of the match below have no guards that look into the call by reference: with two of them the compiler no longer saw which
+//! call a function makes, and put all machines into each function of the C library.
 
 use super::Call;
 use super::any::Any;
@@ -20,8 +23,8 @@ use crate::op::Op;
 use crate::shm::allreduce::groups::Grouped;
 use crate::shm::allreduce::long_doubling;
 use crate::shm::allreduce::slices::Slices;
-use crate::shm::alltoall::pairwise::alltoallv;
 use crate::shm::barrier::{central::Central, combining::Combining, dissemination::Dissemination, doubling, posted};
+use crate::shm::engine::line_blocks::Lengths;
 use crate::shm::gather::exchange::Gather;
 use crate::shm::papers::allgather::P2Allgather;
 use crate::shm::papers::bcast::P1Bcast;
@@ -152,10 +155,12 @@ impl<'buf> Call<'buf> {
                     it @ MoveAlgorithm::Cico => {
                         by!(Choice::Move(it), P2Scatter::new(me, send, receive, root))
                     }
-                    it if scatter::is_posted(me, longest(receive.as_ref(), send.as_ref())) => {
-                        by!(Choice::Move(it), scatter::scatter(me, send, receive, root))
-                    }
-                    it => by!(Choice::Move(it), scatter::pairwise::scatter(me, send, receive, root)),
+                    it => match Lengths::equal(me, longest(receive.as_ref(), send.as_ref())) {
+                        Some(lengths) => {
+                            by!(Choice::Move(it), scatter::on_lines(me, send, receive, root, lengths))
+                        }
+                        None => by!(Choice::Move(it), scatter::pairwise::scatter(me, send, receive, root)),
+                    },
                 }
             }
             Self::Scatterv { send, receive, root, algorithm } => {
@@ -163,10 +168,12 @@ impl<'buf> Call<'buf> {
                     it @ MoveAlgorithm::Cico => {
                         by!(Choice::Move(it), P2Scatter::new(me, send, receive, root))
                     }
-                    it if scatter::may_be_posted(me, send.as_ref(), receive.as_ref(), root) => {
-                        by!(Choice::Move(it), scatter::scatterv(me, send, receive, root))
-                    }
-                    it => by!(Choice::Move(it), scatter::pairwise::scatterv(me, send, receive, root)),
+                    it => match scatter::lengths(me, send.as_ref(), receive.as_ref(), root) {
+                        Some(lengths) => {
+                            by!(Choice::Move(it), scatter::on_lines(me, send, receive, root, lengths))
+                        }
+                        None => by!(Choice::Move(it), scatter::pairwise::scatterv(me, send, receive, root)),
+                    },
                 }
             }
             Self::Allgather { send, receive, algorithm } => {
@@ -214,10 +221,18 @@ impl<'buf> Call<'buf> {
             Self::Alltoall { send, receive, algorithm } if by_groups(me, &receive, algorithm) => {
                 grouped_alltoall(visitor, send, receive)
             }
-            Self::Alltoall { send, receive, .. } => {
-                by!(Choice::Alltoall(AlltoallAlgorithm::Exchange), alltoall::pairwise::alltoall(me, send, receive))
-            }
-            Self::Alltoallv { send, receive } => by!(Choice::Exchange, alltoallv(me, send, receive)),
+            Self::Alltoall { send, receive, .. } => match Lengths::equal(me, receive.most()) {
+                Some(lengths) => {
+                    by!(Choice::Alltoall(AlltoallAlgorithm::Exchange), alltoall::on_lines(me, send, receive, lengths))
+                }
+                None => {
+                    by!(Choice::Alltoall(AlltoallAlgorithm::Exchange), alltoall::pairwise::alltoall(me, send, receive))
+                }
+            },
+            Self::Alltoallv { send, receive } => match alltoall::lengths(me, send.as_ref(), receive.most()) {
+                Some(lengths) => by!(Choice::Exchange, alltoall::on_lines(me, send, receive, lengths)),
+                None => by!(Choice::Exchange, alltoall::pairwise::alltoallv(me, send, receive)),
+            },
             Self::Reduce { send, receive, op, root, algorithm } => {
                 let it = match choose.reduce_by(algorithm, send.len(), op.commutative()) {
                     ReduceAlgorithm::Groups if !reduce::groups::Grouped::applies(me, &op) => {

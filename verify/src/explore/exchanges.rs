@@ -13,7 +13,7 @@ use unisono_kernel::shm::allgather::exchange::allgather;
 use unisono_kernel::shm::allgather::groups;
 use unisono_kernel::shm::allreduce::slices::Slices;
 use unisono_kernel::shm::alltoall::groups::Grouped;
-use unisono_kernel::shm::alltoall::pairwise::{alltoall, alltoallv};
+use unisono_kernel::shm::alltoall::{alltoall, alltoallv};
 use unisono_kernel::shm::gather::{self, exchange::Gather};
 use unisono_kernel::shm::reduce::exchange::Reduce;
 use unisono_kernel::shm::reduce::posted::Posted;

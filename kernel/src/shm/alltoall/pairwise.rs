@@ -15,10 +15,8 @@ use crate::shm::engine::pairwise::{Pairwise, Receive};
 /// `send` or `receive` does not have one block per rank, or blocks differ in length.
 #[inline(always)]
 pub fn alltoall<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Pairwise<'a>, Refusal> {
-    let send = check(me, send, receive)?;
     let bytes = receive.most();
-    send.check_all(bytes)?;
-    receive.check_all(bytes)?;
+    let send = check_equal(me, send, receive, bytes)?;
     Pairwise::equal(me, Kind::Alltoall, bytes, Some(send), Receive::Each(receive))
 }
 
@@ -29,10 +27,7 @@ pub fn alltoall<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) 
 /// differ in length.
 #[inline(always)]
 pub fn alltoallv<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Pairwise<'a>, Refusal> {
-    receive.apart()?;
-    let send = check(me, send, receive)?;
-    let own = (send.bytes(me.rank()), receive.bytes(me.rank()));
-    Refusal::check(Argument::Bytes, own.0, Bound::Equals(own.1))?;
+    let send = check_own(me, send, receive)?;
     Pairwise::vary(me, Kind::Alltoall, receive.most(), Some(send), Receive::Each(receive))
 }
 
@@ -42,5 +37,29 @@ pub(super) fn check<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'
     let send = send.unwrap_or(receive);
     Refusal::check(Argument::Ranks, send.ranks().into(), Bound::Equals(me.size().into()))?;
     Refusal::check(Argument::Ranks, receive.ranks().into(), Bound::Equals(me.size().into()))?;
+    Ok(send)
+}
+
+/// The same where all blocks must have `bytes` bytes.
+#[inline(always)]
+pub(super) fn check_equal<'a>(
+    me: &Member,
+    send: Option<Blocks<'a>>,
+    receive: Blocks<'a>,
+    bytes: u64,
+) -> Result<Blocks<'a>, Refusal> {
+    let send = check(me, send, receive)?;
+    send.check_all(bytes)?;
+    receive.check_all(bytes)?;
+    Ok(send)
+}
+
+/// The same where this rank knows both lengths of its block for itself, and no other pair.
+#[inline(always)]
+pub(super) fn check_own<'a>(me: &Member, send: Option<Blocks<'a>>, receive: Blocks<'a>) -> Result<Blocks<'a>, Refusal> {
+    receive.apart()?;
+    let send = check(me, send, receive)?;
+    let own = (send.bytes(me.rank()), receive.bytes(me.rank()));
+    Refusal::check(Argument::Bytes, own.0, Bound::Equals(own.1))?;
     Ok(send)
 }

@@ -11,6 +11,7 @@ use super::loans::{Borrowers, Lent, Loans, NO_LOAN, Origin};
 use super::pieces::{Medium, Span};
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
+use crate::algorithm::PAIR;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
@@ -409,25 +410,50 @@ impl<P: Plan> Engine for ToAll<P> {
     }
 
     #[inline(always)]
-    fn take_lines<R: Region>(&mut self, region: &R, me: &Member, clock: &Clock, index: &mut u32) -> Result<bool, Halt> {
+    fn has_one_step(&self) -> bool {
+        self.plan.steps() == 1 && self.plan.is_of_loan(0) && !self.plan.takes_folded(0)
+    }
+
+    #[inline(always)]
+    fn take_whole<const LINES: bool, R: Region>(
+        &mut self,
+        region: &R,
+        me: &Member,
+        clock: &Clock,
+        index: &mut u32,
+    ) -> Result<Option<bool>, Halt> {
         let (first, order, size) = (*index, self.plan.order(), me.size());
+        let mut any = false;
         while *index < size {
             let peer = order.peer(me.rank(), size, *index);
             if self.plan.takes(0, peer) {
+                let in_line = LINES || self.in_line(me, 0, peer);
+                let mut lap = me.lap();
                 if peer != me.rank() {
+                    any = true;
                     self.receive(region, me, clock, peer)?;
                     line::expect(region, me, clock.operation(), *index, *index == first, |next| {
                         order.peer(me.rank(), size, next)
                     });
+                    if !in_line {
+                        match laps::unlent(region, me, clock.operation(), peer) {
+                            Some(unlent) => lap = unlent,
+                            None => return Ok(None),
+                        }
+                        if P::EXPECTS && size > PAIR && region.expects() {
+                            self.expect(region, me, clock, 0, *index);
+                        }
+                    }
                 }
-                let place = clock.line(me, peer);
-                // SAFETY: S3, received, and reused only after our `done`; the data is as the plan's constructor was promised.
+                let place = if in_line { clock.line(me, peer) } else { clock.fragment(me, peer, 0, lap) };
+                // SAFETY: S3, received, and reused only after our `acked` or `done`; the data is as the plan's constructor was
+                // promised.
                 let taken = unsafe { self.plan.take(region, Origin::Segment(place), 0, peer) };
                 taken.map_err(|_| PollError::Unreadable { peer })?;
             }
             *index += 1;
         }
-        Ok(true)
+        Ok(Some(any))
     }
 
     #[inline]
@@ -498,7 +524,13 @@ impl<P: Plan> Engine for ToAll<P> {
                 taken.map_err(|_| PollError::Unreadable { peer })?;
                 continue;
             }
-            if P::EXPECTS && !self.received && peer != me.rank() && !self.in_line(me, step, peer) && region.expects() {
+            if P::EXPECTS
+                && me.size() > PAIR
+                && !self.received
+                && peer != me.rank()
+                && !self.in_line(me, step, peer)
+                && region.expects()
+            {
                 self.expect(region, me, clock, step, index);
             }
             let place = self.place(me, clock, step, peer, || laps::of(region, me, clock.operation(), peer));

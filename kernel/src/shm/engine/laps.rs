@@ -40,3 +40,15 @@ pub(crate) fn of<R: Region>(region: &R, me: &Member, operation: u64, writer: Ran
     unsafe { region.read(at, Buf::of_mut(&mut word)) };
     me.layout().lap(Lap::of_word(u64::from_ne_bytes(word)))
 }
+
+/// [`of`] another rank's message that is whole in its slot; `None`: it is lent.
+#[inline(always)]
+pub(crate) fn unlent<R: Region>(region: &R, me: &Member, operation: u64, writer: Rank) -> Option<Lap> {
+    let mut words = [1; WORDS + 1];
+    let bytes = size_of_val(&words) as u64;
+    let at = me.layout().line_body(writer, operation, 8 + bytes).part(8, bytes);
+    // SAFETY: as in `of`.
+    unsafe { region.read(at, Buf::new(words.as_mut_ptr().cast(), bytes as usize)) };
+    let [way, .., lap] = words;
+    (way == 0).then(|| me.layout().lap(Lap::of_word(lap)))
+}

@@ -7,6 +7,7 @@
 //! | `pairwise`, `pairs` | the engine for a block of each pair of ranks, and the places through which blocks travel |
 //! | `pieces` | how messages are cut into fragments |
 //! | `line` | posted lines: a head and up to 112 bytes |
+//! | `line_blocks` | blocks for all other ranks side by side in a line |
 //! | `laps` | how a writer passes through its queue |
 //! | `loans` | memory that a process lends to others, who copy from where it lies |
 //! | `columns` | ranks in groups, and a vector in columns and shares for them |
@@ -18,6 +19,7 @@ pub mod exchange;
 pub(crate) mod fold;
 pub mod laps;
 pub(crate) mod line;
+pub mod line_blocks;
 pub mod loans;
 pub(crate) mod pairs;
 pub mod pairwise;

@@ -65,7 +65,7 @@ struct Short {
     slot: Pieces,
     /// Does this process's step 0 lie in its line?
     mine: bool,
-    /// Does that of the peer whose line was received last?
+    /// Does that of the peer whose line was received last? Before one was: do all blocks that this process receives fit?
     theirs: bool,
 }
 
@@ -127,8 +127,8 @@ impl Pairs {
     pub(crate) fn unknown(me: &Member, send: u64, receive: u64) -> Result<Self, Refusal> {
         let short = Pieces::unknown(me, Readers::Others).ok().map(|slot| {
             let line = Pieces::unknown_in_line(me);
-            let mine = line.is_some_and(|line| send <= line.cut.fragment.min(slot.cut.fragment));
-            Short { line, slot, mine, theirs: mine }
+            let fits = |bytes| line.is_some_and(|line| bytes <= line.cut.fragment.min(slot.cut.fragment));
+            Short { line, slot, mine: fits(send), theirs: fits(receive) }
         });
         // Where step 0 has told the lengths, the pairwise fragments have no header.
         let pieces = if short.is_some() { Pieces::bare(me) } else { Pieces::unknown(me, Readers::One)? };
@@ -286,6 +286,16 @@ impl Pairs {
     #[inline(always)]
     pub(crate) fn in_line(&self, writer: Rank) -> bool {
         self.has_first() && !self.in_slot(0, writer)
+    }
+
+    /// Do all blocks of this process lie in lines, as far as it knows?
+    #[inline(always)]
+    pub(crate) fn all_in_lines(&self) -> bool {
+        self.steps == 1
+            && match self.lengths {
+                Lengths::Known { packing, .. } => packing == Packing::Line,
+                Lengths::Unknown { short, .. } => short.is_some_and(|short| short.mine && short.theirs),
+            }
     }
 
     /// Are the words of a loan in `writer`'s line? `writer` is this process, or in step 0 the peer whose line was received

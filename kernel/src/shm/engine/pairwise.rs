@@ -16,6 +16,7 @@ use super::pairs::Pairs;
 use super::pieces::{Pair, Span, fetch};
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
+use crate::algorithm::PAIR;
 use crate::collective::Kind;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
@@ -247,8 +248,8 @@ impl Engine for Blockwise<'_> {
     }
 
     #[inline(always)]
-    fn all_in_lines(&self, me: &Member) -> bool {
-        self.pairs.in_line(me.rank()) && self.pairs.steps() == 1
+    fn all_in_lines(&self, _: &Member) -> bool {
+        self.pairs.all_in_lines()
     }
 
     #[inline(always)]
@@ -266,7 +267,18 @@ impl Engine for Blockwise<'_> {
     }
 
     #[inline(always)]
-    fn take_lines<R: Region>(&mut self, region: &R, me: &Member, clock: &Clock, index: &mut u32) -> Result<bool, Halt> {
+    fn has_one_step(&self) -> bool {
+        self.pairs.steps() == 1
+    }
+
+    #[inline(always)]
+    fn take_whole<const LINES: bool, R: Region>(
+        &mut self,
+        region: &R,
+        me: &Member,
+        clock: &Clock,
+        index: &mut u32,
+    ) -> Result<Option<bool>, Halt> {
         let (rank, size) = (me.rank(), me.size());
         while *index < size {
             let peer = match self.receive {
@@ -277,20 +289,29 @@ impl Engine for Blockwise<'_> {
             if peer != rank {
                 let announced = line::receive_head(region, me, peer, clock.operation(), self.kind)?;
                 self.pairs.received(peer, announced)?;
+                let mut place = clock.line(me, peer);
                 if self.pairs.in_slot(0, peer) {
-                    return Ok(false);
+                    if LINES {
+                        return Ok(None);
+                    }
+                    let Some(lap) = laps::unlent(region, me, clock.operation(), peer) else { return Ok(None) };
+                    if size > PAIR && region.expects() {
+                        self.expect(region, me, clock, *index);
+                    }
+                    place = clock.fragment(me, peer, 0, lap);
                 }
-                let place = clock.line(me, peer);
-                // SAFETY: S3, received, and reused only after our `done`; the data is as the constructor was promised.
+                // SAFETY: S3, received, and reused only after our `acked` or `done`; the data is as the constructor was promised.
                 self.incoming(peer, |data| unsafe { self.pairs.get(region, place, 0, peer, data) })?;
-            } else if let Some(blocks) = &self.send {
+            } else if let Some(blocks) = &self.send
+                && (LINES || !(self.is_rooted() && Apart::has(blocks.bytes(peer))))
+            {
                 let own = blocks.block(peer);
                 // SAFETY: both are this process's data, as the constructor was promised; in place they are the same.
                 self.incoming(peer, |data| unsafe { copy_private(region, &own, data, Part::first(data.len())) });
             }
             *index = if self.is_rooted() { size } else { *index + 1 };
         }
-        Ok(true)
+        Ok(Some(true))
     }
 
     #[inline]
@@ -406,7 +427,7 @@ impl Engine for Blockwise<'_> {
                 *taking = Taking::taken(index);
                 continue;
             }
-            if partner.is_none() && self.pairs.in_slot(step, peer) && region.expects() {
+            if partner.is_none() && me.size() > PAIR && self.pairs.in_slot(step, peer) && region.expects() {
                 self.expect(region, me, clock, index);
             }
             let mut offset = self.pairs.known_offset();

@@ -12,7 +12,8 @@
 //! share one fragment clock. The fragment of step k lies in the slot of clock `base + k` of a queue, which may be
 //! written when all ranks have taken the slot's last fragment. The line announces step 0: its head names the
 //! collective and the length. Where all messages fit into lines, the lines take the place of the slots: there is one
-//! step, and no queue is used. A process whose own messages all fit goes through a shorter loop, `in_lines`.
+//! step, and no queue is used. A process whose messages are all whole in one step, in lines or slots, goes through a shorter loop,
+//! `in_one_step`.
 //!
 //! A process that [lends](super::loans) its message posts no fragments, unless a reader wants them, and waits at the
 //! operation's end until all have taken what they need.
@@ -215,12 +216,22 @@ pub trait Engine: Clone + Eq + Hash {
     /// The line is not free yet: what to wait for.
     fn post_line<R: Region>(&mut self, region: &R, me: &mut Member, clock: &Clock) -> Result<(), WaitSet>;
 
-    /// There too: takes the messages from others' lines, in its order, from the rank at `index` on. `false`: the line of the
-    /// rank at `index` has come, and its message is elsewhere.
+    /// Has this process one step, in which all messages that it sends or takes are whole, in lines or slots, as far as it knows?
+    fn has_one_step(&self) -> bool;
+
+    /// Where it has: takes the messages of others from their lines, and unless `LINES` from their slots, in its order, from the
+    /// rank at `index` on. Returns whether it has taken one of another process. `None`: the line of the rank at `index` has come,
+    /// and its message is elsewhere, or lent.
     ///
     /// # Errors
     /// As [`Self::take`]; the line of the rank at `index` has not come.
-    fn take_lines<R: Region>(&mut self, region: &R, me: &Member, clock: &Clock, index: &mut u32) -> Result<bool, Halt>;
+    fn take_whole<const LINES: bool, R: Region>(
+        &mut self,
+        region: &R,
+        me: &Member,
+        clock: &Clock,
+        index: &mut u32,
+    ) -> Result<Option<bool>, Halt>;
 
     /// Which ranks read what this process lends.
     fn borrowers(&self) -> Borrowers;
@@ -271,8 +282,11 @@ pub struct Steps<E> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     Enter,
-    /// Its line is posted. The messages of the ranks below this index, in the order in which it takes them, are taken from lines.
-    Lines(u32),
+    /// In an operation of one step: it has begun, and has not posted its message.
+    Post,
+    /// In such an operation: its message is posted, and those of the ranks below this index, in the order in which it takes them, are
+    /// taken.
+    Whole(u32),
     Publish,
     Take(Taking),
     /// All is taken here. What others still want is posted, and they may read what this process has lent.
@@ -291,6 +305,14 @@ impl<E: Engine> Steps<E> {
     /// The same as `operation`, which starts at `base` on the fragment clock: another machine has begun it, and has posted nothing.
     pub(crate) const fn entered(mut self, operation: u64, base: u64) -> Self {
         (self.clock.operation, self.clock.base, self.state) = (operation, base, State::Enter);
+        self
+    }
+
+    /// The same as `operation`, of one step, which starts at `base` on the fragment clock: another machine has posted this process's
+    /// message in its line, and has taken those of the ranks below `index`.
+    pub(crate) const fn posted(mut self, operation: u64, base: u64, index: u32) -> Self {
+        (self.clock.operation, self.clock.base, self.posted) = (operation, base, 1);
+        self.state = State::Take(Taking { index, received: false, looked: false, lent: false, any: false });
         self
     }
 
@@ -377,14 +399,14 @@ impl<E: Engine> Steps<E> {
 }
 
 impl<E: Engine> Steps<E> {
-    /// An operation whose messages this process sends and expects in lines alone: it posts its line, and then takes those
-    /// of others. Where one of them has written its message elsewhere, it goes on [there](Self::in_queues).
+    /// An operation of one step, in which this process sends and expects whole messages: in lines alone (`LINES`), or in slots, too.
+    /// It posts its own, and then takes those of others. Where one of them is lent, or elsewhere, it goes on [there](Self::in_queues).
     #[inline(never)]
-    fn in_lines<R: Region>(&mut self, region: &R, me: &mut Member, begun: Option<u32>) -> Result<Poll, PollError> {
+    fn in_one_step<const LINES: bool, R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         let Clock { operation, base, span: Span { advance, .. } } = self.clock;
-        let mut index = match begun {
-            Some(index) => index,
-            None => {
+        let mut index = match self.state {
+            State::Whole(index) => index,
+            _ if LINES => {
                 if let Err(wait) = self.engine.post_line(region, me, &self.clock) {
                     return Ok(Poll::Wait(wait));
                 }
@@ -394,25 +416,67 @@ impl<E: Engine> Steps<E> {
                 self.engine.enter(region);
                 0
             }
-        };
-        match self.engine.take_lines(region, me, &self.clock, &mut index) {
-            Ok(true) => {}
-            Ok(false) => {
+            _ => {
+                if self.state == State::Enter {
+                    self.enter(region, me);
+                    self.state = State::Post;
+                }
+                if self.engine.posts(0).is_some()
+                    && let Err(wait) = self.engine.post(region, me, &self.clock, 0, &mut self.loans)
+                {
+                    return Ok(Poll::Wait(wait));
+                }
                 self.posted = 1;
-                self.state = State::Take(Taking { index, received: true, ..Taking::default() });
-                return self.in_queues(region, me);
+                if self.loans.lends() {
+                    self.state = State::Take(Taking::default());
+                    return self.in_queues(region, me);
+                }
+                0
             }
-            Err(halt) => {
-                self.state = State::Lines(index);
-                return halt.into();
+        };
+        loop {
+            match self.engine.take_whole::<LINES, R>(region, me, &self.clock, &mut index) {
+                Ok(Some(any)) => {
+                    if !LINES && self.engine.takes_any() {
+                        self.loans.accept(region, me, operation, !any);
+                    }
+                    break;
+                }
+                Ok(None) => {
+                    self.posted = 1;
+                    self.state = State::Take(Taking { index, received: true, ..Taking::default() });
+                    return self.in_queues(region, me);
+                }
+                Err(halt) => {
+                    self.state = State::Whole(index);
+                    let halted: Result<Poll, PollError> = halt.into();
+                    if LINES || halted.is_err() || !self.engine.work(region, me, false) {
+                        return halted;
+                    }
+                }
             }
         }
         if advance > 0 && self.engine.takes_any() {
             me.acknowledge(region, base + advance);
         }
+        if !LINES {
+            self.engine.work(region, me, true);
+        }
         me.finish(region, operation);
         self.state = State::Done;
         Ok(Poll::Done)
+    }
+
+    /// The beginning of an operation with queues.
+    #[inline(always)]
+    fn enter<R: Region>(&mut self, region: &R, me: &mut Member) {
+        let Clock { operation, base, span: Span { advance, .. } } = self.clock;
+        me.choose_lap(region, operation, base);
+        if !self.engine.takes_any() {
+            // This process takes nothing: it acknowledges all at once, so that no rank waits for it.
+            me.acknowledge(region, base + advance);
+        }
+        self.engine.enter(region);
     }
 
     /// An operation with queues, from its beginning or from within its first step on.
@@ -421,12 +485,7 @@ impl<E: Engine> Steps<E> {
         loop {
             match self.state {
                 State::Enter => {
-                    me.choose_lap(region, operation, base);
-                    if !self.engine.takes_any() {
-                        // This process takes nothing: it acknowledges all at once, so that no rank waits for it.
-                        me.acknowledge(region, base + advance);
-                    }
-                    self.engine.enter(region);
+                    self.enter(region, me);
                     self.state = State::Publish;
                 }
                 State::Publish if self.step == self.engine.steps() => {
@@ -477,7 +536,7 @@ impl<E: Engine> Steps<E> {
                     me.finish(region, operation);
                     self.state = State::Done;
                 }
-                State::Lines(_) | State::Done => return over(operation),
+                State::Post | State::Whole(_) | State::Done => return over(operation),
             }
         }
     }
@@ -496,8 +555,10 @@ impl<E: Engine> Operation for Steps<E> {
     #[inline(always)]
     fn proceed<R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         match self.state {
-            State::Enter if self.engine.all_in_lines(me) => self.in_lines(region, me, None),
-            State::Lines(index) => self.in_lines(region, me, Some(index)),
+            State::Enter | State::Whole(_) if self.engine.all_in_lines(me) => self.in_one_step::<true, R>(region, me),
+            State::Enter | State::Post | State::Whole(_) if self.engine.has_one_step() => {
+                self.in_one_step::<false, R>(region, me)
+            }
             _ => self.in_queues(region, me),
         }
     }

@@ -15,6 +15,7 @@
 //! | alone | in a rooted operation only the root posts after step 0, for one reader in each step |
 
 use super::exchange::{Exchange, Plan, ToAll};
+use super::pairs::Pairs;
 use super::pairwise::Blockwise;
 use super::pieces::{Medium, Pair};
 use super::steps::{Clock, Engine, Steps};
@@ -414,6 +415,20 @@ fn short_blocks_of_a_gatherv_travel_in_lines() {
     assert_eq!(one.engine.medium, Medium::Queues);
     assert_eq!((one.engine.in_line(&me, 0, 0), one.engine.posts(0), one.engine.takes_any()), (false, Some(0), false));
     assert_eq!([1, 3, 4].map(|step| one.engine.posts(step)), [Some(0), Some(0), None]);
+}
+
+#[test]
+fn an_alltoallv_on_lines_alone_has_the_rule_of_pairwise_ones() {
+    for (ranks, slot) in [(2, 64), (2, 128), (2, 8192), (3, 64), (3, 256), (5, 64), (5, 512), (9, 8192)] {
+        let params = Params { queue_slots: 4, queue_fragment: slot, ..Params::new(ranks) };
+        let me = Member::new(Layout::new(params).unwrap(), 0).unwrap();
+        for (sent, received) in (0..120).flat_map(|bytes| [(bytes, 0), (0, bytes), (bytes, bytes)]) {
+            let pairwise = Pairs::unknown(&me, sent, received).is_ok_and(|pairs| pairs.all_in_lines());
+            let send = blocks(std::vec![sent; ranks as usize]);
+            let alone = crate::shm::alltoall::lengths(&me, Some(&send), received).is_some();
+            assert_eq!(alone, pairwise, "{sent} and {received} bytes among {ranks}, slots of {slot}");
+        }
+    }
 }
 
 #[test]
