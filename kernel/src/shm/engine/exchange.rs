@@ -421,6 +421,7 @@ impl<P: Plan> Engine for ToAll<P> {
         me: &Member,
         clock: &Clock,
         index: &mut u32,
+        loans: &mut Loans,
     ) -> Result<Option<bool>, Halt> {
         let (first, order, size) = (*index, self.plan.order(), me.size());
         let mut any = false;
@@ -438,7 +439,13 @@ impl<P: Plan> Engine for ToAll<P> {
                     if !in_line {
                         match laps::unlent(region, me, clock.operation(), peer) {
                             Some(unlent) => lap = unlent,
-                            None => return Ok(None),
+                            None => match self.take_lent(region, me, clock, 0, peer, loans)? {
+                                Borrowed::Taken => {
+                                    *index += 1;
+                                    continue;
+                                }
+                                Borrowed::NotLent | Borrowed::Wanted => return Ok(None),
+                            },
                         }
                         if P::EXPECTS && size > PAIR && region.expects() {
                             self.expect(region, me, clock, 0, *index);

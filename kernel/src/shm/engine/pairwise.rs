@@ -278,6 +278,7 @@ impl Engine for Blockwise<'_> {
         me: &Member,
         clock: &Clock,
         index: &mut u32,
+        _loans: &mut Loans,
     ) -> Result<Option<bool>, Halt> {
         let (rank, size) = (me.rank(), me.size());
         while *index < size {

@@ -221,7 +221,7 @@ pub trait Engine: Clone + Eq + Hash {
 
     /// Where it has: takes the messages of others from their lines, and unless `LINES` from their slots, in its order, from the
     /// rank at `index` on. Returns whether it has taken one of another process. `None`: the line of the rank at `index` has come,
-    /// and its message is elsewhere, or lent.
+    /// and its message is elsewhere, or lent to others, or it can't be read.
     ///
     /// # Errors
     /// As [`Self::take`]; the line of the rank at `index` has not come.
@@ -231,6 +231,7 @@ pub trait Engine: Clone + Eq + Hash {
         me: &Member,
         clock: &Clock,
         index: &mut u32,
+        loans: &mut Loans,
     ) -> Result<Option<bool>, Halt>;
 
     /// Which ranks read what this process lends.
@@ -399,8 +400,9 @@ impl<E: Engine> Steps<E> {
 }
 
 impl<E: Engine> Steps<E> {
-    /// An operation of one step, in which this process sends and expects whole messages: in lines alone (`LINES`), or in slots, too.
-    /// It posts its own, and then takes those of others. Where one of them is lent, or elsewhere, it goes on [there](Self::in_queues).
+    /// An operation of one step, in which this process sends and expects whole messages: in lines alone (`LINES`), or in slots, too,
+    /// and lent. It posts its own, and then takes those of others. Where one of them is elsewhere, or can't be read, it goes on
+    /// [there](Self::in_queues); and where it has lent its own, for the end.
     #[inline(never)]
     fn in_one_step<const LINES: bool, R: Region>(&mut self, region: &R, me: &mut Member) -> Result<Poll, PollError> {
         let Clock { operation, base, span: Span { advance, .. } } = self.clock;
@@ -427,15 +429,11 @@ impl<E: Engine> Steps<E> {
                     return Ok(Poll::Wait(wait));
                 }
                 self.posted = 1;
-                if self.loans.lends() {
-                    self.state = State::Take(Taking::default());
-                    return self.in_queues(region, me);
-                }
                 0
             }
         };
         loop {
-            match self.engine.take_whole::<LINES, R>(region, me, &self.clock, &mut index) {
+            match self.engine.take_whole::<LINES, R>(region, me, &self.clock, &mut index, &mut self.loans) {
                 Ok(Some(any)) => {
                     if !LINES && self.engine.takes_any() {
                         self.loans.accept(region, me, operation, !any);
@@ -449,7 +447,8 @@ impl<E: Engine> Steps<E> {
                 }
                 Err(halt) => {
                     self.state = State::Whole(index);
-                    let halted: Result<Poll, PollError> = halt.into();
+                    let lends = !LINES && self.loans.lends();
+                    let halted = if lends { self.blocked(region, me, halt) } else { halt.into() };
                     if LINES || halted.is_err() || !self.engine.work(region, me, false) {
                         return halted;
                     }
@@ -461,6 +460,10 @@ impl<E: Engine> Steps<E> {
         }
         if !LINES {
             self.engine.work(region, me, true);
+            if self.loans.lends() {
+                (self.step, self.state) = (self.engine.steps(), State::Return);
+                return self.in_queues(region, me);
+            }
         }
         me.finish(region, operation);
         self.state = State::Done;
