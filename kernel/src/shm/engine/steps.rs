@@ -416,6 +416,7 @@ impl<E: Engine> Steps<E> {
                     me.acknowledge(region, base + advance);
                 }
                 self.engine.enter(region);
+                self.posted = 1;
                 0
             }
             _ => {
@@ -441,7 +442,7 @@ impl<E: Engine> Steps<E> {
                     break;
                 }
                 Ok(None) => {
-                    self.posted = 1;
+                    // A lender whose readers want fragments may have to post its own again: `posted` stays as it is.
                     self.state = State::Take(Taking { index, received: true, ..Taking::default() });
                     return self.in_queues(region, me);
                 }
