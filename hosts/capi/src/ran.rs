@@ -88,7 +88,9 @@ impl Ran {
             | Choice::Move(_)
             | Choice::Exchange
             | Choice::Messages(_)
-            | Choice::Levels(_) => Self::Exchange,
+            | Choice::Levels(_)
+            // A call that is left to an MPI does not come here.
+            | Choice::Mpi => Self::Exchange,
         }
     }
 

@@ -5,6 +5,7 @@
  * _C        the parameters in C; SHIM_COUNT and SHIM_DISPLACEMENT are the types of counts and displacements there
  * _PLANNED  the parameters of a plan, the same for counts of every width
  * _PLAN     the arguments for a plan, from the C parameters
+ * _TIMED    the arguments of a call that compare.c times, from its struct timed *t
  *
  * ALL and ROOT come last; the other parts end with a comma. SHIM_PARTS(parts, form) expands three parts in one form.
  */
@@ -20,30 +21,35 @@
 #define NOTHING_C
 #define NOTHING_PLANNED
 #define NOTHING_PLAN
+#define NOTHING_TIMED
 
 /* The buffer of a broadcast. */
 #define BUFFER_NAMES buffer, count, type,
 #define BUFFER_C void *buffer, SHIM_COUNT count, shim_handle type,
 #define BUFFER_PLANNED void *buffer, int64_t count, MPI_Datatype type,
 #define BUFFER_PLAN buffer, count, SHIM_TYPE(type),
+#define BUFFER_TIMED t->receive, t->count, (shim_handle)MPI_DOUBLE,
 
 /* The two buffers of a reduction. */
 #define FOLD_NAMES send, receive, count, type, op,
 #define FOLD_C const void *send, void *receive, SHIM_COUNT count, shim_handle type, shim_handle op,
 #define FOLD_PLANNED const void *send, void *receive, int64_t count, MPI_Datatype type, MPI_Op op,
 #define FOLD_PLAN send, receive, count, SHIM_TYPE(type), SHIM_OP(op),
+#define FOLD_TIMED t->send, t->receive, t->count, (shim_handle)MPI_DOUBLE, (shim_handle)MPI_SUM,
 
 /* The same, with a count for each rank. */
 #define FOLDS_NAMES send, receive, counts, type, op,
 #define FOLDS_C const void *send, void *receive, const SHIM_COUNT *counts, shim_handle type, shim_handle op,
 #define FOLDS_PLANNED const void *send, void *receive, struct shim_list counts, MPI_Datatype type, MPI_Op op,
 #define FOLDS_PLAN send, receive, SHIM_LIST(counts), SHIM_TYPE(type), SHIM_OP(op),
+#define FOLDS_TIMED t->send, t->receive, t->counts, (shim_handle)MPI_DOUBLE, (shim_handle)MPI_SUM,
 
 /* The send side: equal blocks. */
 #define SEND_NAMES send, send_count, send_type,
 #define SEND_C const void *send, SHIM_COUNT send_count, shim_handle send_type,
 #define SEND_PLANNED struct shim_blocks send,
 #define SEND_PLAN SHIM_EQUAL(send, send_count, send_type),
+#define SEND_TIMED t->send, t->count, (shim_handle)MPI_DOUBLE,
 
 /* The send side: blocks with lists. */
 #define SENDS_NAMES send, send_counts, send_starts, send_type,
@@ -51,6 +57,7 @@
     const void *send, const SHIM_COUNT *send_counts, const SHIM_DISPLACEMENT *send_starts, shim_handle send_type,
 #define SENDS_PLANNED struct shim_blocks send,
 #define SENDS_PLAN SHIM_LISTED(send, send_counts, send_starts, send_type),
+#define SENDS_TIMED t->send, t->counts, t->starts, (shim_handle)MPI_DOUBLE,
 
 /* The same, each block of a type of its own: displacements are in bytes. */
 #define SENDS_TYPED_NAMES send, send_counts, send_starts, send_types,
@@ -58,6 +65,7 @@
     const void *send, const SHIM_COUNT *send_counts, const SHIM_DISPLACEMENT *send_starts, const void *send_types,
 #define SENDS_TYPED_PLANNED struct shim_blocks send,
 #define SENDS_TYPED_PLAN SHIM_TYPED(send, send_counts, send_starts, send_types),
+#define SENDS_TYPED_TIMED t->send, t->counts, t->places, t->types,
 
 /* The same, with displacements of type MPI_Aint: of neighbors. */
 #define SENDS_PLACED_NAMES send, send_counts, send_starts, send_types,
@@ -71,12 +79,14 @@
 #define RECEIVE_C void *receive, SHIM_COUNT count, shim_handle type,
 #define RECEIVE_PLANNED struct shim_blocks receive,
 #define RECEIVE_PLAN SHIM_EQUAL(receive, count, type),
+#define RECEIVE_TIMED t->receive, t->count, (shim_handle)MPI_DOUBLE,
 
 /* The receive side: blocks with lists. */
 #define RECEIVES_NAMES receive, counts, starts, type,
 #define RECEIVES_C void *receive, const SHIM_COUNT *counts, const SHIM_DISPLACEMENT *starts, shim_handle type,
 #define RECEIVES_PLANNED struct shim_blocks receive,
 #define RECEIVES_PLAN SHIM_LISTED(receive, counts, starts, type),
+#define RECEIVES_TIMED t->receive, t->counts, t->starts, (shim_handle)MPI_DOUBLE,
 
 /* The same, each block of a type of its own. */
 #define RECEIVES_TYPED_NAMES receive, counts, starts, types,
@@ -84,6 +94,7 @@
     void *receive, const SHIM_COUNT *counts, const SHIM_DISPLACEMENT *starts, const void *types,
 #define RECEIVES_TYPED_PLANNED struct shim_blocks receive,
 #define RECEIVES_TYPED_PLAN SHIM_TYPED(receive, counts, starts, types),
+#define RECEIVES_TYPED_TIMED t->receive, t->counts, t->places, t->types,
 
 /* The same, with displacements of type MPI_Aint. */
 #define RECEIVES_PLACED_NAMES receive, counts, starts, types,
@@ -96,11 +107,13 @@
 #define ALL_C shim_handle comm
 #define ALL_PLANNED MPI_Comm comm
 #define ALL_PLAN SHIM_COMM(comm)
+#define ALL_TIMED (shim_handle)MPI_COMM_WORLD
 
 #define ROOT_NAMES root, ALL_NAMES
 #define ROOT_C int root, ALL_C
 #define ROOT_PLANNED int root, ALL_PLANNED
 #define ROOT_PLAN root, ALL_PLAN
+#define ROOT_TIMED t->root, ALL_TIMED
 
 /* A side's blocks, and a list, for a plan; SHIM_WIDE: the lists have items of 64 bits. */
 #define SHIM_EQUAL(address, elements, handle)                                                                          \

@@ -314,6 +314,40 @@ INLINE enum shim_route plan_neighbors(struct shim_call *c, enum shim_collective 
     return right ? ROUTE_TAKEN : to_underlying(c, REASON_ARGUMENTS);
 }
 
+/* ---- Calls that a table leaves to the MPI -------------------------------------------------------------------------- */
+
+/* The bytes that a decision table asks for: of the whole vector, of a block, or of the longest one; 0: not all ranks know them. */
+INLINE uint64_t table_bytes(const struct shim_call *c) {
+    const struct shim_side *s = &c->send, *r = &c->receive;
+    uint64_t most = 0;
+    switch (c->collective) {
+    case BCAST: return r->sum;
+    case GATHER:
+    case SCATTER:
+    case ALLGATHER:
+    case ALLTOALL: return block_bytes(s->blocks ? s : r);
+    case ALLGATHERV:
+        for (int b = 0; b < r->blocks; b++)
+            if (shim_bytes_of(r, b) > most) most = shim_bytes_of(r, b);
+        return most;
+    case REDUCE_SCATTER:
+        for (int b = 0; b < c->on->size; b++)
+            if (c->counts && c->counts[b] > most) most = c->counts[b];
+        return most * s->shape->bytes * (uint64_t)c->on->size;
+    default: return c->folds ? block_bytes(s) : 0;
+    }
+}
+
+SELDOM bool table_leaves(struct shim_call of) {
+    bool commutes = !of.folds || of.element >= 0 || of.operation->commutative;
+    return shim_leaves(of.on, of.collective, table_bytes(&of), commutes);
+}
+
+/* Does a decision table leave the call to the MPI? By what all ranks know alike. */
+INLINE bool is_left(const struct shim_call *c) {
+    return __builtin_expect(c->on->left >> c->collective & 1, 0) && table_leaves(*c);
+}
+
 /* ---- Buffers ---------------------------------------------------------------------------------------------------- */
 
 /* Packs block `only` of a staged side, or all blocks (-1); or unpacks them. */

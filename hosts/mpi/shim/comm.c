@@ -158,7 +158,29 @@ static bool is_being_freed(MPI_Comm comm) {
     return false;
 }
 
-/* ---- First use -------------------------------------------------------------------------------------------- */
+/* ---- What a table leaves to the MPI ---------------------------------------------------------------------- */
+
+/* The numbers of collectives in tables. */
+static int ruled[COLLECTIVES];
+
+static void prepare_ruled(void) {
+#define COLLECTIVE(NUMBER, Name, name, ...) ruled[NUMBER] = unisono_mpi_collective(#name);
+#include "collectives.def"
+}
+
+static uint32_t left_of(const unisono_mpi_lease *lease) {
+    _Static_assert(COLLECTIVES <= 32, "a bit each");
+    uint32_t left = 0;
+    for (int c = 0; c < COLLECTIVES; c++)
+        if (unisono_mpi_leaves_any(lease, ruled[c])) left |= (uint32_t)1 << c;
+    return left;
+}
+
+bool shim_leaves(const struct shim_comm *on, enum shim_collective collective, uint64_t bytes, bool commutes) {
+    return unisono_mpi_leaves(on->lease, ruled[collective], bytes, commutes);
+}
+
+/* ---- Preparing -------------------------------------------------------------------------------------------- */
 
 static pthread_once_t private_once = PTHREAD_ONCE_INIT;
 
@@ -174,6 +196,7 @@ static void make_private(void) {
 bool shim_prepare_comms(void) {
     enum { FIRST_BITS = 6 };
     if (!table) table = new_table(FIRST_BITS);
+    prepare_ruled();
     pthread_once(&private_once, make_private);
     return table && PMPI_Comm_create_keyval(copy_none, deleted, &keyval, NULL) == MPI_SUCCESS;
 }
@@ -221,6 +244,8 @@ void shim_unhush(MPI_Comm comm, MPI_Errhandler handler) {
     PMPI_Errhandler_free(&handler); /* the reference that PMPI_Comm_get_errhandler has made */
 }
 
+/* ---- First use -------------------------------------------------------------------------------------------- */
+
 /* Attaches by two collectives of the MPI, as unisono_mpi.h shows. `unable`: a reason of this rank not to attach. */
 static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
     int reason, worst = REASON_REFUSED;
@@ -243,6 +268,7 @@ static int agree(MPI_Comm comm, struct shim_comm *entry, int unable) {
     if (code != MPI_SUCCESS) worst = REASON_REFUSED;
     entry->comm = unisono_mpi_settle(lease, worst);
     entry->lease = entry->comm ? lease : NULL;
+    entry->left = left_of(entry->lease);
     if (worst == REASON_NODES) worst = shim_attach_levels(comm, entry, all, !unable, shim_progress_in_time);
     free(all);
     return worst;
@@ -280,7 +306,7 @@ static struct shim_comm *attach(MPI_Comm comm, int *code) {
         PMPI_Comm_call_errhandler(comm, *code);
         return NULL;
     }
-    entry->comm = NULL, entry->lease = NULL, entry->levels = NULL;
+    entry->comm = NULL, entry->lease = NULL, entry->levels = NULL, entry->left = 0;
     PMPI_Comm_rank(comm, &entry->rank);
     PMPI_Comm_size(comm, &entry->size);
     MPI_Errhandler handler = shim_hush(comm);

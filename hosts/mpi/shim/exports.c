@@ -11,10 +11,16 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
  */
 #define EXPORT(verified, NUMBER, Name, name, plan, parts, ...)                                                         \
     static __attribute__((noinline)) int SHIM_NAME(any_##name)(SHIM_PARTS(parts, _C));                                 \
+    static __attribute__((noinline)) int SHIM_NAME(left_##name)(SHIM_PARTS(parts, _C)) {                               \
+        typedef int function(SHIM_PARTS(parts, _C));                                                                   \
+        passed_on(REASON_TABLE);                                                                                       \
+        return ((function *)SHIM_ONCE(shim_function, "PMPI_" SHIM_TEXT(SHIM_NAME(Name))))(SHIM_PARTS(parts, _NAMES));  \
+    }                                                                                                                  \
     SHIM_EXPORT(SHIM_NAME(name), SHIM_TEXT(SHIM_NAME(Name)), (SHIM_PARTS(parts, _C)), (SHIM_PARTS(parts, _NAMES))) {   \
         struct shim_call c = {.usual = true, .form = FORM_BLOCKING};                                                   \
         bool usual = plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN)) == ROUTE_TAKEN && (c.folds || agrees(&c));      \
-        return __builtin_expect(usual, 1) ? run(&c) : SHIM_NAME(any_##name)(SHIM_PARTS(parts, _NAMES));                \
+        if (__builtin_expect(!usual, 0)) return SHIM_NAME(any_##name)(SHIM_PARTS(parts, _NAMES));                      \
+        return is_left(&c) ? SHIM_NAME(left_##name)(SHIM_PARTS(parts, _NAMES)) : run(&c);                              \
     }                                                                                                                  \
     static __attribute__((noinline)) int SHIM_NAME(any_##name)(SHIM_PARTS(parts, _C)) {                                \
         typedef int function(SHIM_PARTS(parts, _C));                                                                   \
@@ -22,6 +28,7 @@ SELDOM int run_any(struct shim_call *c) { return run(c); }
         struct shim_call c;                                                                                            \
         c.usual = false, c.form = FORM_BLOCKING;                                                                       \
         enum shim_route route = plan_##plan(&c, NUMBER, SHIM_PARTS(parts, _PLAN));                                \
+        if (route == ROUTE_TAKEN && is_left(&c)) route = passed_on(REASON_TABLE);                                      \
         if (route == ROUTE_UNDERLYING) return underlying(SHIM_PARTS(parts, _NAMES));                                   \
         if (route == ROUTE_FAILED) return c.code;                                                                      \
         if (__builtin_expect(!(verified), 1)) return run(&c);                                                          \

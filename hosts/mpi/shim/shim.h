@@ -250,6 +250,7 @@ enum shim_reason {
     REASON_UNATTACHED,        /* nonblocking, and no blocking collective came before it on the communicator */
     REASON_REQUESTS,          /* nonblocking, and the MPI has no way to know requests of ours */
     REASON_SPREAD,            /* each rank is on a node of its own: there is no memory to share */
+    REASON_TABLE,             /* the decision table says `use mpi` */
     REASONS
 };
 
@@ -378,6 +379,7 @@ struct shim_comm {
     int reason;
     enum shim_moves moves; /* the least of its ranks */
     int rank, size;
+    uint32_t left; /* bit i: a decision table leaves some calls of enum shim_collective's i to the MPI */
     unisono_mpi_lease *lease;
     struct shim_topology *topology; /* its neighbors, once they were looked up; else null */
     struct shim_comm *next; /* in the list of unused entries */
@@ -407,6 +409,8 @@ void shim_unhush(MPI_Comm comm, MPI_Errhandler handler);
 /* Makes memory for a persistent call on an attached communicator: an entry of its own, which is not found by a handle. Collective;
  * `unable`: a reason of this rank not to. Returns a reason, the same on all ranks. */
 enum shim_reason shim_attach_channel(MPI_Comm comm, const struct shim_comm *on, struct shim_comm *channel, enum shim_reason unable);
+/* Does the table leave a call to the MPI, of so many bytes as tables count them, whose op commutes or not? */
+bool shim_leaves(const struct shim_comm *on, enum shim_collective collective, uint64_t bytes, bool commutes);
 /* To be called once, after MPI_Init. */
 bool shim_prepare_comms(void);
 /* To be called once, before MPI_Finalize. */

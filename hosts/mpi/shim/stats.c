@@ -32,6 +32,7 @@ static const char *const reasons[REASONS] = {
     [REASON_UNATTACHED] = "unattached",
     [REASON_REQUESTS] = "requests",
     [REASON_SPREAD] = "spread",
+    [REASON_TABLE] = "table",
 };
 
 /* ---- Threads --------------------------------------------------------------------------------------------- */

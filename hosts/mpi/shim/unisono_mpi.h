@@ -162,6 +162,13 @@ typedef struct unisono_mpi_sums_t {
 } unisono_mpi_sums_t;
 void unisono_mpi_sums(unisono_mpi_sums_t *sums);
 
+/* Does the decision table that all ranks of the lease's communicator have leave a call to the MPI? `collective` is the number of a
+ * collective of MPI's by its name ("allgatherv"); -1: tables have no rules for it. `bytes` are those that tables count; the op
+ * `commutes`. `any`: is any call of the collective left? */
+int unisono_mpi_collective(const char *name);
+int unisono_mpi_leaves(const unisono_mpi_lease *lease, int collective, uint64_t bytes, int commutes);
+int unisono_mpi_leaves_any(const unisono_mpi_lease *lease, int collective);
+
 /* Memory that the other ranks of the node read where it lies, in whole pages; null: there is none. Freed, or 0: it is no such
  * memory. */
 void *unisono_mpi_alloc(uint64_t bytes);

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`attach`] | attaching to an MPI communicator from Rust: collectives over messages |
 //! | [`messages`] | messages of an MPI, as the kernel's point-to-point layer |
+//! | [`compare`] | a collective's time beside that of the MPI's own |
 //! | [`levels`] | a communicator over several nodes |
 //! | [`program`] | an MPI that a program in Rust starts itself |
 //! | [`process`] | a process's state: its arena, the peers' arenas; offer, attach, settle, release |
@@ -21,6 +22,7 @@
 //! Nothing here panics or ends the process.
 
 pub mod attach;
+pub mod compare;
 pub mod levels;
 pub mod messages;
 pub mod network;
@@ -38,12 +40,13 @@ use crate::messages::Layer;
 use crate::offer::{Owner, Reason, Words};
 use crate::process::{Lease, Process, Sums};
 use crate::wait::Progress;
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use unisono_c::comm::Handle;
 use unisono_c::error::answer;
 use unisono_c::request::{Request, test_beside_calls};
 use unisono_kernel::region::{Counter, Word};
+use unisono_kernel::table::Collective;
 use unisono_posix::heap;
 use unisono_posix::lending::{Part, Windows};
 
@@ -162,6 +165,50 @@ pub unsafe extern "C" fn unisono_mpi_settle(lease: *mut Lease, agreed: c_int) ->
     // SAFETY: a box of `unisono_mpi_attach`, which nothing uses any more.
     drop(unsafe { Box::from_raw(lease) });
     core::ptr::null_mut()
+}
+
+/// The number of a collective of MPI's in tables, whose name is `name` ("allgatherv"); −1: it has no rules there.
+///
+/// # Safety
+/// `name` is null, or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_collective(name: *const c_char) -> c_int {
+    if name.is_null() {
+        return -1;
+    }
+    // SAFETY: not null; a string by the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) };
+    process::ruled(&name.to_string_lossy()).map_or(-1, |collective| collective as c_int)
+}
+
+/// Does the decision table of all ranks leave a call to the MPI? `collective`: of [`unisono_mpi_collective`]; `bytes` as tables
+/// count them; whether the op `commutes`.
+///
+/// # Safety
+/// `lease` is null, or was settled with a communicator, and was not released.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_leaves(
+    lease: *const Lease,
+    collective: c_int,
+    bytes: u64,
+    commutes: c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let choices = unsafe { lease.as_ref() }.and_then(Lease::choices);
+    let ruled = choices.zip(usize::try_from(collective).ok().and_then(|at| Collective::ALL.get(at)));
+    ruled.is_some_and(|(choices, collective)| choices.leaves(*collective, bytes, commutes != 0)).into()
+}
+
+/// Does it leave any call of the collective?
+///
+/// # Safety
+/// As [`unisono_mpi_leaves`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unisono_mpi_leaves_any(lease: *const Lease, collective: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    let choices = unsafe { lease.as_ref() }.and_then(Lease::choices);
+    let ruled = choices.zip(usize::try_from(collective).ok().and_then(|at| Collective::ALL.get(at)));
+    ruled.is_some_and(|(choices, collective)| choices.leaves_any(*collective)).into()
 }
 
 /// Writes the node of each rank to `nodes`, numbered in the order of their first ranks. Returns 1 if all offers can be

@@ -9,6 +9,8 @@
 
 mod agreed;
 
+pub use agreed::ruled;
+
 use crate::Bounded;
 use crate::network::Switch;
 use crate::node;

@@ -44,8 +44,9 @@ impl Mpi {
             return Err(AttachError::of_loader());
         }
         let symbol = |name: &CStr| {
-            // SAFETY: a handle of the loader, and a string.
-            unsafe { libc::dlsym(handle, name.as_ptr()) }
+            // A library that is preloaded has its own, which call the MPI's.
+            // SAFETY: a string.
+            unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
         };
         let (init, finalize, to_fortran) = (symbol(c"MPI_Init"), symbol(c"MPI_Finalize"), symbol(c"MPI_Comm_c2f"));
         if init.is_null() || finalize.is_null() {

@@ -43,6 +43,8 @@ pub struct Choices {
     reduce_scatter: [Steps<ReduceScatterAlgorithm>; 2],
     /// For the collectives of [`MOVES`], in that order.
     moves: [Steps<MoveAlgorithm>; MOVES.len()],
+    /// Is a call left to the MPI? Of each collective as of allreduce.
+    left: [[Steps<bool>; 2]; Collective::ALL.len()],
 }
 
 const MOVES: [Collective; 5] =
@@ -83,6 +85,14 @@ impl Choices {
         let parts = |plan| if let Choice::ReduceScatter(algorithm) = plan { Some(algorithm) } else { None };
         let moved = |plan| if let Choice::Move(algorithm) = plan { Some(algorithm) } else { None };
         let moves = |at: usize| MOVES.get(at).map_or(Ok(Steps(Vec::new())), |one| steps(table, of(*one, true), moved));
+        let left = |one, commutative| {
+            let beside_mpi = Ask { site: Site { mpi: true, ..site }, ..of(one, commutative) };
+            steps(table, beside_mpi, |plan| Some(plan == Choice::Mpi))
+        };
+        let mut all_left = [const { [Steps(Vec::new()), Steps(Vec::new())] }; Collective::ALL.len()];
+        for (steps, one) in all_left.iter_mut().zip(Collective::ALL) {
+            *steps = [left(one, false)?, left(one, true)?];
+        }
         Ok(Self {
             barrier: steps(table, of(Collective::Barrier, true), barrier)?,
             bcast: steps(table, of(Collective::Bcast, true), bcast)?,
@@ -101,7 +111,22 @@ impl Choices {
             ],
             scans: [scans(Collective::Scan)?, scans(Collective::Exscan)?],
             moves: [moves(0)?, moves(1)?, moves(2)?, moves(3)?, moves(4)?],
+            left: all_left,
         })
+    }
+
+    /// Does the table leave a call to the MPI, where there is one? `bytes` as the [`Collective`] says; the op is `commutative`.
+    pub fn leaves(&self, collective: Collective, bytes: u64, commutative: bool) -> bool {
+        self.left_of(collective).and_then(|left| left.get(usize::from(commutative))?.at(bytes)).unwrap_or(false)
+    }
+
+    /// Does it leave any call of the collective?
+    pub fn leaves_any(&self, collective: Collective) -> bool {
+        self.left_of(collective).is_some_and(|left| left.iter().flat_map(Steps::iter).any(|left| left))
+    }
+
+    fn left_of(&self, collective: Collective) -> Option<&[Steps<bool>; 2]> {
+        self.left.get(collective as usize)
     }
 }
 

@@ -61,12 +61,14 @@ pub struct Site {
     pub stages: bool,
     /// Do the processes share cores?
     pub crowded: bool,
+    /// Is there an MPI to which a call can be left?
+    pub mpi: bool,
 }
 
 impl Site {
-    /// A communicator of one level, without the papers' queues and BAGDS's stages, of processes that have a core each.
+    /// A communicator of one level, without the papers' queues, BAGDS's stages and an MPI, of processes that have a core each.
     pub const fn flat(ranks: u32) -> Self {
-        Self { ranks, levels: 1, papers: false, stages: false, crowded: false }
+        Self { ranks, levels: 1, papers: false, stages: false, crowded: false, mpi: false }
     }
 }
 
@@ -91,6 +93,8 @@ pub enum Choice {
     Scan(ScanAlgorithm),
     /// The one machine for all other collectives through a segment.
     Exchange,
+    /// None of ours: the host leaves the call to the MPI that it stands in front of.
+    Mpi,
     /// Any collective over messages, among all ranks alike.
     Messages(Algorithm),
     /// A collective over messages, over the levels of the network: see [`Choice::OVER_LEVELS`].
@@ -112,6 +116,7 @@ impl Choice {
         }
         Some(match collective {
             _ if name == "auto" => return None,
+            _ if name == "mpi" => Self::Mpi,
             Collective::Barrier => Self::Barrier(BarrierAlgorithm::from_name(name)?),
             Collective::Bcast => Self::Bcast(BcastAlgorithm::from_name(name)?),
             Collective::Allreduce => Self::Allreduce(AllreduceAlgorithm::from_name(name)?),
@@ -163,6 +168,7 @@ impl Choice {
             | Self::Reduce(ReduceAlgorithm::Tree)
             | Self::Scan(ScanAlgorithm::Doubling) => at_most(LINE_REDUCED),
             _ if self.in_papers_queues() && !ask.site.papers => Err(Unfit::NoQueues),
+            Self::Mpi if !ask.site.mpi => Err(Unfit::NoMpi),
             Self::Messages(algorithm) => lacks(algorithm, ask).map_or(Ok(()), |needs| Err(Unfit::Needs(needs))),
             Self::Levels(_) if ask.site.levels < 2 => Err(Unfit::NoLevels),
             Self::Levels(_) if !ask.commutative => Err(Unfit::Needs(Needs::Commutative)),
@@ -201,6 +207,8 @@ pub enum Unfit {
     NoQueues,
     /// The network has one level.
     NoLevels,
+    /// There is no MPI beneath.
+    NoMpi,
     /// The call lacks something that it needs.
     Needs(Needs),
 }
@@ -211,6 +219,7 @@ impl fmt::Display for Unfit {
             Self::Longer(most) => write!(f, "carries {most} bytes at most"),
             Self::NoQueues => f.write_str("needs the papers' queues in the segment"),
             Self::NoLevels => f.write_str("needs a network of several levels"),
+            Self::NoMpi => f.write_str("needs an MPI to which the preload can leave the call"),
             // A rule is for many numbers of ranks, so the text has no number.
             Self::Needs(Needs::PowerOfTwo(_)) => f.write_str("needs a power of two of ranks"),
             Self::Needs(Needs::Table) => f.write_str("needs a table of stages, which is made between nodes alone"),
@@ -232,6 +241,7 @@ impl fmt::Display for Choice {
             Self::ReduceScatter(algorithm) => algorithm.fmt(f),
             Self::Scan(algorithm) => algorithm.fmt(f),
             Self::Exchange => f.write_str("exchange"),
+            Self::Mpi => f.write_str("mpi"),
             Self::Levels(algorithm) => algorithm.fmt(f),
             Self::Messages(algorithm) => match algorithm.label() {
                 Label { algorithm, number: None, .. } => f.write_str(algorithm),

@@ -27,7 +27,7 @@ fn asks() -> impl Iterator<Item = Ask> {
                     collective,
                     bytes,
                     commutative,
-                    site: Site { ranks, levels: 1, papers, stages: papers, crowded },
+                    site: Site { papers, stages: papers, crowded, ..Site::flat(ranks) },
                 })
             })
         })
@@ -37,7 +37,7 @@ fn asks() -> impl Iterator<Item = Ask> {
 /// Every algorithm that has a name, of every collective.
 pub(super) fn plans() -> Vec<(Collective, Choice)> {
     let shm = ["posted", "queue", "cico-flat", "cico-kary-3", "cico-binomial", "dissemination", "central"];
-    let shm = [&shm[..], &["combining-4", "exchange", "slices", "groups", "tree", "cico"]].concat();
+    let shm = [&shm[..], &["combining-4", "exchange", "slices", "groups", "tree", "cico", "mpi"]].concat();
     let msg = ["flat", "chain-8192", "knomial-4", "scatter-allgather", "scatter-gather", "doubling", "ring"];
     let more = ["segmented-ring-64", "rabenseifner", "linear", "binomial", "bruck", "bagds", "pairwise", "tournament"];
     let names = [&shm[..], &msg, &more, &["butterfly", "scatter-doubling"]].concat();
@@ -144,7 +144,7 @@ fn names_are_what_they_print() {
     assert_eq!(msg::bcast::Algorithm::from_name("binomial").map(Named::name), Some(("knomial", Some(2))));
 }
 
-const PAPERS: Site = Site { ranks: 4, levels: 1, papers: true, stages: true, crowded: false };
+const PAPERS: Site = Site { papers: true, stages: true, ..Site::flat(4) };
 
 fn queue_from(least: u64) -> Rule {
     let plan = Choice::Bcast(BcastAlgorithm::Cico(Tree::BINARY));
@@ -182,6 +182,29 @@ fn a_cut_table_is_the_table() {
             assert_eq!(found, plan, "{ask:?}");
         }
         assert_eq!(me.chooser().bcast_by(BcastAlgorithm::Posted, 1 << 20), BcastAlgorithm::Posted, "named: as named");
+    }
+}
+
+/// A call is left where there is an MPI. Where there is none the rule is passed over.
+#[test]
+fn a_cut_table_says_what_is_left_to_the_mpi() {
+    let left = |collective, bytes| Rule { bytes, ranks: Span::new(2, 4), ..Rule::all(collective, Choice::Mpi) };
+    let ordered = Rule { commutative: Some(false), ..left(Collective::Allreduce, Span::new(100, 200)) };
+    let table = [left(Collective::Bcast, Span::new(9, 1 << 20)), ordered, left(Collective::Gatherv, Span::<u64>::ANY)];
+    for site in [PAPERS, Site { ranks: 5, ..PAPERS }] {
+        let choices = Choices::cut(&table, site).unwrap();
+        let mut found = 0;
+        for ask in asks().filter(|ask| ask.over == Over::Segment) {
+            let beside_mpi = Ask { site: Site { mpi: true, ..site }, ..ask };
+            let leaves = select(&table, &beside_mpi).unwrap().plan == Choice::Mpi;
+            assert_eq!(choices.leaves(ask.collective, ask.bytes, ask.commutative), leaves, "{ask:?}");
+            assert_ne!(select(&table, &Ask { site, ..ask }).unwrap().plan, Choice::Mpi, "{ask:?}");
+            found += usize::from(leaves);
+        }
+        let any: Vec<_> = Collective::ALL.into_iter().filter(|one| choices.leaves_any(*one)).collect();
+        let (bcast, gatherv, allreduce) = (Collective::Bcast, Collective::Gatherv, Collective::Allreduce);
+        let meant = if site.ranks == 4 { &[bcast, gatherv, allreduce][..] } else { &[] };
+        assert_eq!((any.as_slice(), found > 0), (meant, site.ranks == 4));
     }
 }
 

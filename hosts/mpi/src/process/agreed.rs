@@ -5,9 +5,19 @@ use crate::network::{SWITCHES, Switch};
 use crate::offer::{self, Unswitched, Words};
 use crate::say::{Cause, once, settled};
 use unisono_kernel::Rank;
-use unisono_kernel::table::{Between, Choices};
+use unisono_kernel::table::{Between, Choices, Collective};
 use unisono_posix::arena::Slice;
 use unisono_posix::decisions::{Decisions, RULES, TABLE};
+
+/// The collective by whose rules MPI's collective of this name is chosen: forms of equal and of unequal blocks, or types, share them.
+pub fn ruled(name: &str) -> Option<Collective> {
+    match name {
+        "allgatherv" => Some(Collective::Allgather),
+        "alltoallw" => Some(Collective::Alltoallv),
+        "reduce_scatter_block" => Some(Collective::ReduceScatter),
+        name => Collective::from_name(name),
+    }
+}
 
 impl Process {
     /// What `Auto` means on a slice, by the table that all ranks have; `None`, on all ranks, if they do not have the

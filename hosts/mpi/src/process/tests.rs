@@ -388,3 +388,38 @@ fn a_table_is_used_if_all_ranks_have_it_and_on_no_rank_otherwise() {
     assert_eq!(barriers(&[first, other, second]), [BarrierAlgorithm::Posted; 3]);
     assert_eq!(barriers(&[&none, first, second]), [BarrierAlgorithm::Posted; 3]);
 }
+
+/// Does a lease's table leave a call of MPI's collective of this name?
+fn leaves(lease: *const Lease, name: &core::ffi::CStr, bytes: u64) -> bool {
+    // SAFETY: a string.
+    let number = unsafe { crate::unisono_mpi_collective(name.as_ptr()) };
+    // SAFETY: null, or settled and not released, as all callers' are.
+    let any = unsafe { crate::unisono_mpi_leaves_any(lease, number) };
+    // SAFETY: as above.
+    let one = unsafe { crate::unisono_mpi_leaves(lease, number, bytes, 1) };
+    assert!(one <= any, "{name:?}");
+    one == 1
+}
+
+#[test]
+fn a_table_leaves_the_same_calls_on_all_ranks() {
+    let one = "shm bcast bytes 9.. ranks 2..3 use mpi; shm alltoallv use mpi";
+    let processes = [one, one, one, one, "shm bcast use mpi"].map(table);
+    let [first, second, third, fourth, other] = processes.each_ref();
+    let none = Process::new(true, ROOM);
+    // On each rank: broadcasts of 100 and of 8 bytes, and an alltoallw.
+    let left = |members: &[&Process]| {
+        let leases = communicator(members).unwrap();
+        let of =
+            |lease: &Lease| [leaves(lease, c"bcast", 100), leaves(lease, c"bcast", 8), leaves(lease, c"alltoallw", 0)];
+        let found: Vec<_> = leases.iter().map(of).collect();
+        members.iter().zip(leases).for_each(|(member, lease)| member.release(lease));
+        found
+    };
+    assert_eq!(left(&[first, second, third]), [[true, false, true]; 3]);
+    assert_eq!(left(&[first, second, third, fourth]), [[false, false, true]; 4], "the rule is for fewer ranks");
+    assert_eq!(left(&[first, other]), [[false; 3]; 2], "another table on one rank");
+    assert_eq!(left(&[&none, first]), [[false; 3]; 2]);
+    assert!(!leaves(core::ptr::null(), c"bcast", 8), "no segment");
+    assert!(!leaves(core::ptr::null(), c"neighbor_alltoall", 8), "tables have no rules for it");
+}

@@ -15,6 +15,8 @@ pub(crate) struct Configuration {
     pub(crate) preload: Option<Preload>,
     /// The program's blocks lie in heaps that other ranks read (`libunisono_heap.so`).
     heap: bool,
+    /// A decision table in the folder of the results, which says what is left to the MPI (`unisono tune --preload`).
+    table: Option<&'static str>,
     /// Whether it takes part always, only where ranks outnumber cores, or never there.
     when: When,
 }
@@ -39,7 +41,7 @@ enum When {
 pub(crate) const OURS: &str = "unisono";
 
 /// All names, for the command line.
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 16] = [
     OURS,
     "unisono+heap",
     "ompi",
@@ -52,6 +54,8 @@ pub(crate) const NAMES: [&str; 14] = [
     "impi",
     "ompi+unisono",
     "mpich+unisono",
+    "ompi+table",
+    "mpich+table",
     "ompi+heap",
     "mpich+heap",
 ];
@@ -59,9 +63,12 @@ pub(crate) const NAMES: [&str; 14] = [
 /// The library that puts a program's blocks into a heap that other ranks read.
 const HEAP: &str = "libunisono_heap.so";
 
+/// The variable that names a decision table.
+const TABLE: &str = "UNISONO_TABLE";
+
 /// All configurations, ours first. Stock MPICH never yields: where ranks outnumber cores it takes
 /// milliseconds a call, and its configuration with a yield is its best.
-pub(crate) const ALL: [Configuration; 14] = [
+pub(crate) const ALL: [Configuration; 16] = [
     PLAIN,
     Configuration { name: "unisono+heap", title: "Unisono, blocks lent", heap: true, ..PLAIN },
     Configuration { name: "ompi", title: "Open MPI", library: Library::OpenMpi, ..PLAIN },
@@ -93,6 +100,18 @@ pub(crate) const ALL: [Configuration; 14] = [
     Configuration { name: "impi", title: "Intel MPI", library: Library::Intel, ..PLAIN },
     UNDER_OPEN_MPI,
     UNDER_MPICH,
+    Configuration {
+        name: "ompi+table",
+        title: "Open MPI, Unisono preloaded, some calls left to the MPI",
+        table: Some("ompi.table"),
+        ..UNDER_OPEN_MPI
+    },
+    Configuration {
+        name: "mpich+table",
+        title: "MPICH, Unisono preloaded, some calls left to the MPI",
+        table: Some("mpich.table"),
+        ..UNDER_MPICH
+    },
     Configuration {
         name: "ompi+heap",
         title: "Open MPI, Unisono preloaded, blocks lent",
@@ -126,6 +145,7 @@ const PLAIN: Configuration = Configuration {
     flags: &[],
     preload: None,
     heap: false,
+    table: None,
     when: When::Always,
 };
 
@@ -154,6 +174,7 @@ impl Configuration {
             let all = libraries.iter().map(PathBuf::as_path).chain(more);
             all.map(|library| library.to_string_lossy()).collect::<Vec<_>>().join(":")
         };
+        let table = self.table.map(|name| programs.table(name)).transpose()?;
         let n = ranks.to_string();
         let mut command = match self.library {
             Library::Unisono => {
@@ -182,6 +203,9 @@ impl Configuration {
                 if !libraries.is_empty() {
                     command.args(["-x", &format!("LD_PRELOAD={}", list(None))]);
                 }
+                if let Some(table) = table {
+                    command.args(["-x", &format!("{TABLE}={}", table.display())]);
+                }
                 command
             }
             Library::Mpich => {
@@ -194,6 +218,9 @@ impl Configuration {
                 let shim = (crowded && self.preload.is_none()).then(|| programs.shim()).transpose()?;
                 if !libraries.is_empty() || shim.is_some() {
                     command.args(["-genv", "LD_PRELOAD", &list(shim)]);
+                }
+                if let Some(table) = table {
+                    command.args(["-genv", TABLE, &table.to_string_lossy()]);
                 }
                 command
             }
@@ -226,7 +253,7 @@ mod tests {
     fn mpich_yields_where_ranks_outnumber_cores() {
         let taking = |crowded| ALL.iter().filter(move |c| c.takes_part(crowded)).map(|c| c.name).collect::<Vec<_>>();
         let peers = ["unisono", "unisono+heap", "ompi", "ompi-sm", "ompi5", "ompi5-sm"];
-        let preloads = ["ompi+unisono", "mpich+unisono", "ompi+heap", "mpich+heap"];
+        let preloads = ["ompi+unisono", "mpich+unisono", "ompi+table", "mpich+table", "ompi+heap", "mpich+heap"];
         assert_eq!(taking(false), [&peers[..], &["mpich", "mpich5", "impi"], &preloads].concat());
         assert_eq!(taking(true), [&peers[..], &["mpich-yield", "impi"], &preloads].concat());
     }
@@ -236,7 +263,7 @@ mod tests {
         let peers: Vec<&str> = NAMES.into_iter().filter(|name| is_peer(name)).collect();
         assert_eq!(peers, ["ompi", "ompi-sm", "ompi5", "ompi5-sm", "mpich", "mpich-yield", "mpich5", "impi"]);
         let preloaded: Vec<_> = ALL.iter().filter_map(|c| Some((c, c.preload?))).collect();
-        assert_eq!(preloaded.len(), 4);
+        assert_eq!(preloaded.len(), 6);
         for (above, preload) in preloaded {
             for crowded in [false, true] {
                 let underlying = |c: &&Configuration| preload.underlying.contains(&c.name) && c.takes_part(crowded);
@@ -279,6 +306,16 @@ mod tests {
         assert_eq!(words("mpich+unisono", true).unwrap(), crowded);
         let heap = crowded.replace("mpich.so", "mpich.so:F/libunisono_heap.so");
         assert_eq!(words("mpich+heap", true).unwrap(), heap);
+        let missing = words("mpich+table", false).unwrap_err();
+        assert!(missing.ends_with("mpich.table is missing"), "{missing}");
+        for table in ["ompi.table", "mpich.table"] {
+            std::fs::write(folder.join(table), "").unwrap();
+        }
+        let with = roomy.replace(" F/mpich", " -genv UNISONO_TABLE F/mpich.table F/mpich");
+        assert_eq!(words("mpich+table", false).unwrap(), with);
+        let plain = words("ompi+unisono", false).unwrap();
+        let with = plain.replace(" F/openmpi", " -x UNISONO_TABLE=F/ompi.table F/openmpi");
+        assert_eq!(words("ompi+table", false).unwrap(), with);
         assert!(words("unisono", false).unwrap().starts_with("run -n 4 -- "));
         assert!(words("unisono+heap", false).unwrap().starts_with("run -n 4 --heap shared -- "));
         std::fs::remove_dir_all(&folder).unwrap();

@@ -32,6 +32,8 @@ pub(crate) struct Programs {
     mpis: PathBuf,
     /// The folder of this program and of the libraries to preload.
     folder: PathBuf,
+    /// The folder of the results.
+    out: PathBuf,
     /// Does this process run as root? Then Open MPI needs an option.
     pub(crate) root: bool,
 }
@@ -81,6 +83,7 @@ impl Programs {
             unisono: unisono.into(),
             mpis,
             folder,
+            out: out.into(),
             root: fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0),
         }
     }
@@ -116,6 +119,12 @@ impl Programs {
         existing(&path).map(|()| path)
     }
 
+    /// A decision table among the results.
+    pub(crate) fn table(&self, name: &str) -> Result<PathBuf, String> {
+        let path = std::path::absolute(self.out.join(name)).unwrap_or_else(|_| self.out.join(name));
+        existing(&path).map(|()| path)
+    }
+
     /// As if everything had been compiled into `folder`.
     #[cfg(test)]
     pub(crate) fn pretended(folder: &Path) -> Self {
@@ -131,6 +140,7 @@ impl Programs {
             unisono: folder.join("unisono"),
             mpis: folder.join("mpis"),
             folder: folder.into(),
+            out: folder.into(),
             root: false,
         }
     }

@@ -34,7 +34,7 @@ pub(crate) fn kind(collective: Collective) -> Option<Kind> {
 }
 
 /// The command line's names of a collective of the kernel, which are MPI's. Several have one choice.
-const fn forms(kind: Kind) -> &'static [Collective] {
+pub(crate) const fn forms(kind: Kind) -> &'static [Collective] {
     match kind {
         Kind::Barrier => &[Collective::Barrier],
         Kind::Bcast => &[Collective::Bcast],

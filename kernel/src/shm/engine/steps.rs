@@ -442,14 +442,14 @@ impl<E: Engine> Steps<E> {
                     break;
                 }
                 Ok(None) => {
-                    // A lender whose readers want fragments may have to post its own again: `posted` stays as it is.
                     self.state = State::Take(Taking { index, received: true, ..Taking::default() });
                     return self.in_queues(region, me);
                 }
                 Err(halt) => {
+                    // Who waits here has not answered its lenders, and so can't hear from its own readers yet.
+                    debug_assert!(!self.loans.may_ask(self.engine.takes_any()));
                     self.state = State::Whole(index);
-                    let lends = !LINES && self.loans.lends();
-                    let halted = if lends { self.blocked(region, me, halt) } else { halt.into() };
+                    let halted: Result<Poll, PollError> = halt.into();
                     if LINES || halted.is_err() || !self.engine.work(region, me, false) {
                         return halted;
                     }

@@ -5,7 +5,7 @@ pub(crate) mod args;
 mod barriers;
 pub(crate) mod caches;
 pub(crate) mod logp;
-mod mpi;
+pub(crate) mod mpi;
 mod network;
 pub(crate) mod queue;
 pub(crate) mod skew;

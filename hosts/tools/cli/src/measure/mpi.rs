@@ -1,4 +1,4 @@
-//! `unisono measure … --over mpi`: this program is a rank of an MPI job.
+//! `unisono measure … --over mpi`, `unisono tune --preload`: this program is a rank of an MPI job.
 
 use super::args::Libraries;
 use crate::error::Failure;
@@ -15,7 +15,7 @@ const LAUNCHERS: [(&str, &str, &str); 3] = [
 ];
 
 /// Makes a measurement on all ranks. Only rank 0, which prints, gets the result.
-pub(super) fn on<T, E>(
+pub(crate) fn on<T, E>(
     libraries: &Libraries,
     measure: impl FnOnce(&mut Job) -> Result<T, E>,
 ) -> Result<Option<T>, Failure>
@@ -23,8 +23,7 @@ where
     Failure: From<E>,
 {
     let launched = LAUNCHERS.iter().find(|(variable, ..)| std::env::var_os(variable).is_some());
-    let none =
-        || Failure::Words("--over mpi: no launcher of an MPI has started this: mpirun -n 2 unisono measure …".into());
+    let none = || Failure::Words("no launcher of an MPI has started this: mpirun -n 2 unisono …".into());
     let (_, unisono, mpi) = launched.ok_or_else(none)?;
     let unisono = libraries.library.clone().unwrap_or_else(|| find(unisono));
     let mpi = libraries.mpi.clone().unwrap_or_else(|| PathBuf::from(mpi));

@@ -38,6 +38,14 @@ pub(crate) struct Tune {
     /// Algorithms over messages, in the simulator, instead of those over a segment
     #[arg(long)]
     pub(crate) messages: bool,
+    /// Which calls Unisono's preload had better leave to the MPI, by both times: each rank of the MPI's launcher is this program, with
+    /// the library preloaded (unisono preload -- mpirun -n 4 unisono tune --preload --output FILE). A table that is in FILE is kept, but
+    /// for such rules for as many ranks
+    #[arg(long, conflicts_with_all = ["messages", "ranks", "bind", "force"])]
+    pub(crate) preload: bool,
+    /// The MPI's library [default: by the launcher that started this, where the loader looks]
+    #[arg(long, value_name = "FILE", requires = "preload")]
+    pub(crate) mpi: Option<PathBuf>,
     /// The simulated network, a node per rank
     #[arg(long, value_enum, default_value_t = Shape::Crossbar, requires = "messages")]
     pub(crate) network: Shape,

@@ -6,9 +6,11 @@
 //! | `work` | a rank's part: repetitions until medians are known well |
 //! | `rules` | from cells to a table, and to misses |
 //! | `costs` | the file of measurements, and the paths of files |
+//! | `preload` | ours beside an MPI's own collectives, in its ranks |
 
 pub(crate) mod args;
 pub(crate) mod costs;
+mod preload;
 mod rules;
 mod work;
 
@@ -34,6 +36,9 @@ pub(crate) use work::work;
 const MOST: u64 = 1 << 30;
 
 pub(crate) fn run(args: &Tune) -> Result<(), Failure> {
+    if args.preload {
+        return preload::run(args);
+    }
     let topology = if args.messages { String::from("simulated") } else { topology_hash() };
     let path = match (&args.output, args.messages) {
         (Some(path), _) => path.clone(),

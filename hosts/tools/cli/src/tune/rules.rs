@@ -8,7 +8,7 @@ use unisono_kernel::table::{Ask, Choice, Collective, Over, Rule, Site, Span, sel
 use unisono_table::Table;
 
 /// A gain of at most this part of a time gets no rule.
-const WORTH: f64 = 0.03;
+pub(super) const WORTH: f64 = 0.03;
 /// An algorithm that was chosen and takes longer than the best by more than this part is a miss.
 const MISS: f64 = 0.10;
 
@@ -80,7 +80,7 @@ pub(crate) fn misses<'c>(calls: &[Call<'c>], table: &[Rule]) -> Vec<Miss<'c>> {
 
 /// The range for which the measurement at `at` holds: half the way, in ratio, to the next measured numbers on both
 /// sides; nothing is known before the first and after the last one.
-fn around(at: u64, measured: &[u64]) -> Span<u64> {
+pub(super) fn around(at: u64, measured: &[u64]) -> Span<u64> {
     let halfway = |one: u64, other: u64| (one as f64 * other as f64).sqrt() as u64;
     let before = measured.iter().copied().filter(|one| *one < at).max();
     let after = measured.iter().copied().filter(|one| *one > at).min();

@@ -34,7 +34,7 @@ pub struct Job {
 const BOUND: Duration = Duration::from_secs(60);
 
 impl Job {
-    /// Starts the MPI whose library is `mpi`; `unisono` is ours for it. Collective.
+    /// Starts the MPI whose library is `mpi`; `unisono` is ours for it, if none is preloaded. Collective.
     ///
     /// # Errors
     /// The loader's; the MPI's.
@@ -45,7 +45,7 @@ impl Job {
         // SAFETY: the caller's promise.
         let mpi = unsafe { Mpi::load(mpi) }?;
         // SAFETY: the caller's promise.
-        let library = unsafe { Library::load(unisono) }?;
+        let library = unsafe { Library::of_process() }.or_else(|_| unsafe { Library::load(unisono) })?;
         // SAFETY: once, by the caller's promise.
         let world = unsafe { mpi.init() }?;
         // SAFETY: MPI's handle; one thread; the team is dropped before the MPI is finalised.

@@ -114,7 +114,7 @@ impl Machine {
         // A message that fits a line is not copied separately.
         let copied = if bytes <= shm::bcast::posted::MOST { 0.0 } else { m };
         Ok(Some(match plan {
-            Choice::Messages(_) | Choice::Levels(_) => return Ok(None),
+            Choice::Messages(_) | Choice::Levels(_) | Choice::Mpi => return Ok(None),
             Choice::Barrier(algorithm) => match algorithm {
                 BarrierAlgorithm::Posted => all,
                 BarrierAlgorithm::Central => Barrier::Central.time(&logp, ranks, Logs::Rounds)?,
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn every_plan_over_a_segment_has_a_time_and_absurd_machines_are_named() {
         for rule in BUILT_IN {
-            let site = Site { ranks: 5, levels: 1, papers: true, stages: true, crowded: false };
+            let site = Site { papers: true, stages: true, ..Site::flat(5) };
             let ask = Ask { over: rule.plan.over(), collective: rule.collective, bytes: 40, commutative: true, site };
             let time = machine().time(rule.collective, rule.plan, 5, ask.bytes).unwrap();
             assert_eq!(time.is_some_and(|time| time > 0.0), rule.plan.over() == Over::Segment, "{}", rule.plan);

@@ -17,13 +17,13 @@ pub(crate) fn check(rules: &[(usize, Rule)]) -> Result<(), (usize, Fault)> {
 }
 
 /// Checks that the algorithm applies to every call that the rule matches. A rule for the papers' queues is not an
-/// error: it is passed over where the segment does not have them. So is one for BAGDS where there are no stages, and one over levels, where the network has one level
-/// or the op does not commute.
+/// error: it is passed over where the segment does not have them. So is one for BAGDS where there are no stages, one for the MPI
+/// where there is none, and one over levels, where the network has one level or the op does not commute.
 fn fits(rule: &Rule) -> Result<(), Unfit> {
     let over_levels = matches!(rule.plan, Choice::Levels(_));
     let levels = if over_levels { rule.levels.most.min(2) } else { rule.levels.least };
-    let site =
-        Site { ranks: rule.ranks.least, levels, papers: true, stages: true, crowded: rule.crowded.unwrap_or(false) };
+    let crowded = rule.crowded.unwrap_or(false);
+    let site = Site { ranks: rule.ranks.least, levels, papers: true, stages: true, crowded, mpi: true };
     let ask = Ask {
         over: rule.plan.over(),
         collective: rule.collective,
@@ -58,7 +58,7 @@ pub(crate) fn cuts(rules: &[Rule]) -> Result<(), Fault> {
             let levels = rules.iter().flat_map(|rule| [rule.levels.least, rule.levels.most]).chain([1]);
             for levels in levels {
                 for crowded in [false, true] {
-                    let site = Site { ranks, levels, papers, stages: false, crowded };
+                    let site = Site { levels, papers, crowded, ..Site::flat(ranks) };
                     Choices::cut(rules, site).map_err(Fault::TooMany)?;
                 }
             }

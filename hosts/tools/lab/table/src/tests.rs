@@ -103,7 +103,7 @@ fn a_variable_holds_rules_and_comes_before_the_file() {
         Table::read_rules("UNISONO_RULES", "shm bcast use queue; shm barrier ranks 2 use dissemination").unwrap();
     let table = variable.before(Table::read("file", GOOD).unwrap()).unwrap();
     assert_eq!(table.rules().len(), 8);
-    let site = Site { ranks: 2, levels: 1, papers: true, stages: true, crowded: false };
+    let site = Site { papers: true, stages: true, ..Site::flat(2) };
     let of = |collective, bytes| {
         select(table.rules(), &Ask { over: Over::Segment, collective, bytes, commutative: true, site }).unwrap()
     };

@@ -1,0 +1,79 @@
+//! Unisono's collectives beside the MPI's own, in one process: what the preloaded library times (`shim/compare.c`).
+
+use crate::attach::AttachError;
+use core::ffi::{CStr, c_char, c_int};
+use unisono_kernel::machine::p2p::P2pError;
+
+/// The preloaded library's function.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparison {
+    compare: Compare,
+}
+
+type Compare = unsafe extern "C" fn(*const c_char, u64, c_int, c_int, u32, *mut f64) -> c_int;
+
+/// How a call is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Method {
+    /// As the OSU benchmarks: the mean over ranks of each rank's own time in the call, from root 0, in the same buffers each time, with
+    /// a barrier after each call.
+    Osu = 0,
+    /// As IMB with `-sync off -root_shift on`: back to back, the time of the slowest rank.
+    Imb = 1,
+    /// The same in buffers that rotate over more than the private caches.
+    Rate = 2,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Osu, Self::Imb, Self::Rate];
+}
+
+/// Who runs a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Unisono, whatever a decision table leaves to the MPI.
+    Unisono,
+    /// The MPI itself.
+    Mpi,
+}
+
+impl Comparison {
+    /// That of the preloaded library.
+    ///
+    /// # Errors
+    /// None is preloaded.
+    ///
+    /// # Safety
+    /// If the process has a function `unisono_compare`, it is Unisono's.
+    pub unsafe fn of_process() -> Result<Self, AttachError> {
+        // SAFETY: a string.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"unisono_compare".as_ptr()) };
+        if found.is_null() {
+            return Err(AttachError::Library("no library of Unisono for an MPI is preloaded".into()));
+        }
+        // SAFETY: the function of shim/compare.c, by the caller's promise.
+        Ok(Self { compare: unsafe { core::mem::transmute::<*mut core::ffi::c_void, Compare>(found) } })
+    }
+
+    /// Times `calls` calls of a collective on `MPI_COMM_WORLD`, and some before them: `collective` is its name in lower case
+    /// (`allgatherv`), `bytes` are those that decision tables count, a multiple of 8. Returns the nanoseconds of a call, the same on all
+    /// ranks. Collective.
+    ///
+    /// # Errors
+    /// No such collective; no memory on some rank; the ranks are not taken over; the MPI's.
+    pub fn time(self, collective: &CStr, bytes: u64, method: Method, by: By, calls: u32) -> Result<f64, AttachError> {
+        let (mut ns, theirs) = (0.0, (by == By::Mpi).into());
+        // SAFETY: a string, and a number that is written.
+        match unsafe { (self.compare)(collective.as_ptr(), bytes, method as c_int, theirs, calls, &raw mut ns) } {
+            0 => Ok(ns),
+            -1 => Err(AttachError::Library(format!("{} is not compared", collective.to_string_lossy()))),
+            -2 => Err(AttachError::Library(format!("no memory for blocks of {bytes} bytes"))),
+            -3 => Err(AttachError::Library(
+                "the ranks' calls stay with the MPI: they share no memory, or UNISONO=off is set".into(),
+            )),
+            code => Err(P2pError(code).into()),
+        }
+    }
+}
