@@ -9,6 +9,7 @@
 mod copy;
 mod fold;
 mod laps;
+mod long_copies;
 pub mod mailbox;
 mod stores;
 
@@ -76,6 +77,7 @@ pub struct Mapped {
     /// `None`: no memory is lent.
     lenders: Option<NonNull<dyn Lenders>>,
     stores: stores::Stores,
+    row: long_copies::Row,
 }
 
 // SAFETY: an address, a length and atomics; all access, from any thread, goes through atomics and the copy primitive.
@@ -99,7 +101,8 @@ impl Mapped {
     pub unsafe fn new(base: *mut u8, bytes: u64) -> Result<Self, Refusal> {
         Refusal::check_aligned(base as u64, 64)?;
         let base = NonNull::new(base).ok_or(Refusal::not(Argument::Address, Condition::NotNull))?;
-        Ok(Self { base, bytes, level: Level::BASELINE, lenders: None, stores: stores::Stores::new() })
+        let (stores, row) = (stores::Stores::new(), long_copies::Row::new());
+        Ok(Self { base, bytes, level: Level::BASELINE, lenders: None, stores, row })
     }
 
     /// The same view, which folds with these instructions.
@@ -219,7 +222,9 @@ unsafe impl Region for Mapped {
         if let Some(from) = self.inside(at) {
             let len = dst.len().min(at.len() as usize);
             // SAFETY: `from` holds `len` mapped bytes; `dst` by the caller's promise.
-            unsafe { copy::out_of_segment(from, dst.ptr(), len) }
+            let through = || unsafe { copy::out_of_segment(from, dst.ptr(), len) };
+            // SAFETY: as above.
+            unsafe { self.row.copy(from, dst.ptr(), len, through) }
         }
     }
 
@@ -254,6 +259,14 @@ unsafe impl Region for Mapped {
     }
 
     #[inline]
+    unsafe fn copy_private(&self, src: Buf, dst: Buf) {
+        // SAFETY: the caller's promise.
+        let through = || unsafe { core::ptr::copy(src.ptr(), dst.ptr(), dst.len()) };
+        // SAFETY: as above; what overlaps goes through the caches.
+        unsafe { self.row.copy(src.ptr(), dst.ptr(), dst.len(), through) }
+    }
+
+    #[inline]
     fn lend(&self, memory: Buf, kind: Kind) -> Option<Loan> {
         self.lenders()?.lend(memory, kind)
     }
@@ -282,7 +295,9 @@ unsafe impl Region for Mapped {
         let lenders = self.lenders().ok_or(Unreadable { changed: false })?;
         if let Some(place) = lenders.mapped(lender, loan, from, dst.len()) {
             // SAFETY: `place` holds as many mapped bytes, which another process may write, as those of a segment.
-            unsafe { copy::out_of_segment(place.as_ptr(), dst.ptr(), dst.len()) };
+            let through = || unsafe { copy::out_of_segment(place.as_ptr(), dst.ptr(), dst.len()) };
+            // SAFETY: as above.
+            unsafe { self.row.copy(place.as_ptr(), dst.ptr(), dst.len(), through) };
             return Ok(());
         }
         // SAFETY: the caller's promise.

@@ -45,6 +45,25 @@ fn what_is_written_is_read() {
     }
 }
 
+/// As many long copies as reach the second turn, in which they go past the caches (`long_copies.rs`), unless they overlap.
+#[test]
+fn long_private_copies_may_overlap() {
+    let layout = Layout::new(Params::new(1)).unwrap();
+    let (_memory, region) = segment(&layout);
+    let long = if cfg!(miri) { 4096 } else { 2 << 20 };
+    let mut bytes: Vec<u8> = (0..2 * long + 64).map(|i| (i ^ (i >> 8)) as u8).collect();
+    for round in 0..20 {
+        let (from, to) = if round % 3 == 0 { (0, 64) } else { (round % 2 * 64, long + 64 * (1 - round % 2)) };
+        let mut expected = bytes.clone();
+        expected.copy_within(from..from + long, to);
+        let whole = bytes.as_mut_ptr();
+        let part = |at: usize| Buf::new(whole.wrapping_add(at), long);
+        // SAFETY: both lie inside; nobody else uses them.
+        unsafe { region.copy_private(part(from), part(to)) };
+        assert!(bytes == expected, "round {round}");
+    }
+}
+
 #[test]
 fn nothing_beyond_the_segment_is_touched() {
     let layout = Layout::new(Params::new(2)).unwrap();
