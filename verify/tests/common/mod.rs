@@ -4,11 +4,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use unisono_kernel::error::{Cause, Error, PollError, Refusal};
 
+/// Longer than any body takes, also on a slow machine beside other work.
+const NEVER: Duration = Duration::from_secs(180);
+
 /// Runs `body`; a body that never returns fails the test instead of hanging it.
 pub(crate) fn bounded<A: Send + 'static>(body: impl FnOnce() -> A + Send + 'static) -> A {
     let (send, receive) = channel();
     let thread = std::thread::spawn(move || drop(send.send(body())));
-    match receive.recv_timeout(Duration::from_secs(20)) {
+    match receive.recv_timeout(NEVER) {
         Ok(answer) => answer,
         Err(RecvTimeoutError::Timeout) => panic!("hangs: some rank never returned"),
         Err(RecvTimeoutError::Disconnected) => match thread.join() {

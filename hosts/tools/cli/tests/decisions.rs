@@ -148,3 +148,33 @@ fn a_table_from_the_simulator_misses_nothing() {
     assert!(said.contains("what is chosen now misses the best by more than 10 % in 0"), "{said}");
     assert!(!unisono(&["tune", "--messages", "-n", "2"], &[]).status.success(), "no output, no check");
 }
+
+/// Ranks of an MPI are measured in `ONLY=tables make test-mpi`; here is what is said without one.
+#[test]
+fn tune_says_how_it_is_started_in_an_mpi() {
+    let fails = |args: &[&str]| {
+        let names = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_FD"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_unisono"));
+        names.iter().for_each(|name| drop(command.env_remove(name)));
+        let output = command.args(["tune", "--preload"]).args(args).output().expect("the program starts");
+        assert!(!output.status.success(), "{args:?}");
+        text(&output.stderr)
+    };
+    assert!(fails(&[]).contains("give --output"), "{}", fails(&[]));
+    assert!(fails(&["--check"]).contains("no launcher of an MPI has started this"), "{}", fails(&["--check"]));
+    assert!(fails(&["--check", "--bytes", "9"]).contains("multiples of 8"));
+    assert!(fails(&["--check", "--collectives", "comm"]).contains("comm is not a collective of MPI's"));
+    for other in [&["-n", "2"][..], &["--messages"], &["--force"]] {
+        assert!(fails(&[&["--check"], other].concat()).contains("cannot be used with"), "{other:?}");
+    }
+}
+
+/// A rule that leaves calls to an MPI is read, and passed over where there is none.
+#[test]
+fn a_rule_for_the_mpi_is_passed_over_without_one() {
+    let rules = [("UNISONO_RULES", "shm bcast bytes ..64 ranks 2 use mpi; shm gatherv use mpi")];
+    let bench = ["bench", "bcast", "-n", "2", "--bytes", "8", "--iterations", "20", "--method", "rate", "--json"];
+    assert_eq!(rows(&bench, &rules)[0]["algorithm"], "posted");
+    let output = unisono(&bench, &[("UNISONO_RULES", "msg bcast use mpi")]);
+    assert!(text(&output.stderr).contains("no algorithm of this collective is called \"mpi\""));
+}
