@@ -155,7 +155,9 @@ fn tune_says_how_it_is_started_in_an_mpi() {
     let fails = |args: &[&str]| {
         let names = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_FD"];
         let mut command = Command::new(env!("CARGO_BIN_EXE_unisono"));
-        names.iter().for_each(|name| drop(command.env_remove(name)));
+        for name in names {
+            command.env_remove(name);
+        }
         let output = command.args(["tune", "--preload"]).args(args).output().expect("the program starts");
         assert!(!output.status.success(), "{args:?}");
         text(&output.stderr)

@@ -391,7 +391,7 @@ fn sim_knows_every_collective_and_algorithm() {
         let output = rows(&args);
         // A barrier has no bytes. Doubling needs a power of two.
         assert_eq!(output.len(), if collective == "barrier" { algorithms } else { 2 * algorithms }, "{collective}");
-        let names: std::collections::BTreeSet<_> = output.iter().map(|row| row["algorithm"].to_string()).collect();
+        let names: BTreeSet<_> = output.iter().map(|row| row["algorithm"].to_string()).collect();
         assert_eq!(names.len(), algorithms);
         let time = |row: &Value| row["p50_ns"].as_f64().expect("a number");
         assert!(output.iter().all(|row| time(row) > 0.0 && row["host"] == "sim"), "{collective}");
