@@ -338,14 +338,11 @@ INLINE uint64_t table_bytes(const struct shim_call *c) {
     }
 }
 
-SELDOM bool table_leaves(struct shim_call of) {
-    bool commutes = !of.folds || of.element >= 0 || of.operation->commutative;
-    return shim_leaves(of.on, of.collective, table_bytes(&of), commutes);
-}
-
 /* Does a decision table leave the call to the MPI? By what all ranks know alike. */
 INLINE bool is_left(const struct shim_call *c) {
-    return __builtin_expect(c->on->left >> c->collective & 1, 0) && table_leaves(*c);
+    if (__builtin_expect(!(c->on->left >> c->collective & 1), 1)) return false;
+    bool commutes = !c->folds || c->element >= 0 || c->operation->commutative;
+    return shim_leaves(c->on, c->collective, table_bytes(c), commutes);
 }
 
 /* ---- Buffers ---------------------------------------------------------------------------------------------------- */
