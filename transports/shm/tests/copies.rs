@@ -45,14 +45,14 @@ fn what_is_written_is_read() {
     }
 }
 
-/// As many long copies as reach the second turn, in which they go past the caches (`long_copies.rs`), unless they overlap.
+/// Those that do not overlap are as many as reach the second turn, in which they go past the caches (`long_copies.rs`): 20 of 2 MiB.
 #[test]
 fn long_private_copies_may_overlap() {
     let layout = Layout::new(Params::new(1)).unwrap();
     let (_memory, region) = segment(&layout);
     let long = if cfg!(miri) { 4096 } else { 2 << 20 };
     let mut bytes: Vec<u8> = (0..2 * long + 64).map(|i| (i ^ (i >> 8)) as u8).collect();
-    for round in 0..20 {
+    for round in 0..60 {
         let (from, to) = if round % 3 == 0 { (0, 64) } else { (round % 2 * 64, long + 64 * (1 - round % 2)) };
         let mut expected = bytes.clone();
         expected.copy_within(from..from + long, to);
