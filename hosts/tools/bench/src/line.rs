@@ -1,18 +1,17 @@
 //! How far the two cores of ranks 0 and 1 are from each other while rows are measured.
 //!
-//! The host of a virtual machine moves its cores: on to the threads of one physical core, to cores that share a cache, to cores that do
-//! not. The time of a cell follows by a factor of up to ten. So round trips of a cache line are surveyed before each round, with naps
-//! in which the host may move the cores; those that are near each other in time are a group; and each row is measured while the
-//! round trip is that of the chosen group, if the host lets it (`c/line.c`). In the end the group counts in which most rows were
-//! measured.
+//! The host of a virtual machine moves its cores, and the time of a cell follows by a factor of up to ten. So round trips of a cache line
+//! are surveyed before each round, with naps in which the host may move the cores; each row is measured while the round trip is that
+//! of the chosen group ([`Group`]), if the host lets it (`c/line.c`). In the end the group counts in which most rows were measured.
+//! Ranks that outnumber the cores are where the system puts them: for them nothing is chosen.
 
 use crate::launch;
-use crate::stats::median;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
+use unisono_model::groups::Group;
 
 /// Which group.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, clap::ValueEnum)]
@@ -26,25 +25,7 @@ pub(crate) enum Cores {
     Any,
 }
 
-/// Readings of a group, sorted: each is less than this times the one before.
-const APART: f64 = 1.4;
-/// Groups are near below this multiple of the fastest one. Threads of a core and cores that share a cache: 50 and 125 ns; cores
-/// that share none: 490 ns.
-const NEAR: f64 = 3.0;
-/// Smaller groups are disturbances.
-const LEAST_SHARE: f64 = 0.03;
-/// Round trips of a row: from and to these multiples of the group's median.
-const WITHIN: (f64, f64) = (0.75, 1.35);
 const READINGS: usize = 1500;
-
-/// A group of readings.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub(crate) struct Group {
-    /// The median, in nanoseconds.
-    pub(crate) ns: f64,
-    /// Of all readings.
-    pub(crate) share: f64,
-}
 
 /// What was surveyed, and chosen.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -56,53 +37,32 @@ pub(crate) struct Survey {
 
 impl Survey {
     /// The group of `cores` among readings; none where any will do, or where there are none.
-    pub(crate) fn of(cores: Cores, mut readings: Vec<f64>) -> Option<Self> {
-        readings.sort_by(f64::total_cmp);
-        let count = readings.len() as f64;
-        let groups = readings.chunk_by(|a, b| *b < a * APART).filter_map(|group| {
-            let share = group.len() as f64 / count;
-            Some(Group { ns: median(group.iter().copied())?, share }).filter(|group| group.share >= LEAST_SHARE)
-        });
-        let groups: Vec<Group> = groups.collect();
+    pub(crate) fn of(cores: Cores, readings: Vec<f64>) -> Option<Self> {
+        let groups = Group::of(readings);
         let chosen = match cores {
             Cores::Any => None,
-            Cores::Far => groups.last(),
-            Cores::Near => {
-                let near = groups.iter().filter(|group| group.ns < NEAR * groups[0].ns);
-                near.max_by(|a, b| a.share.total_cmp(&b.share))
-            }
+            Cores::Far => groups.last().copied(),
+            Cores::Near => Group::near(&groups),
         };
-        chosen.cloned().map(|chosen| Self { cores, groups, chosen })
-    }
-
-    /// The round trips at which rows are measured, in nanoseconds.
-    pub(crate) fn range(&self) -> (u64, u64) {
-        let at = |multiple: f64| (self.chosen.ns * multiple).round() as u64;
-        (at(WITHIN.0), at(WITHIN.1))
+        chosen.map(|chosen| Self { cores, groups, chosen })
     }
 
     /// The most of `rounds` that were measured in one range, by their surveys; all, if there are none.
     pub(crate) fn alike(surveys: &[Self], rounds: u32) -> u32 {
-        let of = |one: &Self| surveys.iter().filter(|other| one.has(other.chosen.ns)).count();
+        let of = |one: &Self| surveys.iter().filter(|other| one.chosen.has(other.chosen.ns)).count();
         surveys.iter().map(of).max().map_or(rounds, |most| most as u32)
     }
 
     /// Of surveys, the one in whose range most of these round trips are: the last of several.
     pub(crate) fn of_most(surveys: Vec<Self>, rows: impl Iterator<Item = f64> + Clone) -> Option<Self> {
-        surveys.into_iter().max_by_key(|survey| rows.clone().filter(|&ns| survey.has(ns)).count())
-    }
-
-    /// Was a row measured there?
-    pub(crate) fn has(&self, line_ns: f64) -> bool {
-        let (least, most) = self.range();
-        (least as f64..=most as f64).contains(&line_ns)
+        surveys.into_iter().max_by_key(|survey| rows.clone().filter(|&ns| survey.chosen.has(ns)).count())
     }
 }
 
 impl fmt::Display for Survey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let groups = self.groups.iter().map(|group| format!("{:.0} ns ({:.0} %)", group.ns, 100.0 * group.share));
-        let (least, most) = self.range();
+        let (least, most) = self.chosen.range();
         let word = if self.cores == Cores::Far { "far" } else { "near" };
         let groups = groups.collect::<Vec<_>>().join(", ");
         write!(
@@ -162,32 +122,11 @@ pub(crate) fn survey(
 mod tests {
     use super::*;
 
-    /// 47, 110 and 490 ns, and what was interrupted.
-    fn readings() -> Vec<f64> {
-        let of = |count: usize, ns: f64| (0..count).map(move |i| ns + (i % 10) as f64);
-        of(8, 47.0).chain(of(45, 105.0)).chain(of(40, 488.0)).chain([1000.0, 2000.0, 4000.0]).collect()
-    }
-
     #[test]
-    fn near_is_the_fullest_of_those_below_three_times_the_fastest() {
-        let near = Survey::of(Cores::Near, readings()).unwrap();
-        assert_eq!(near.groups.len(), 3);
-        assert_eq!(near.chosen.ns, 109.0);
-        assert!(near.has(113.0) && !near.has(47.0) && !near.has(490.0));
-        assert_eq!(Survey::of(Cores::Far, readings()).unwrap().chosen.ns, 492.5);
-        assert_eq!(Survey::of(Cores::Any, readings()), None);
-    }
-
-    #[test]
-    fn threads_of_a_core_are_near_if_they_are_so_most_of_the_time() {
-        let of = |threads: usize, cores: usize| {
-            let readings = std::iter::repeat_n(50.0, threads).chain(std::iter::repeat_n(125.0, cores));
-            Survey::of(Cores::Near, readings.collect()).unwrap().chosen.ns
-        };
-        assert_eq!((of(15, 85), of(85, 15)), (125.0, 50.0));
-        // Cores that share no cache are not near, however often the cores are there.
-        let near = Survey::of(Cores::Near, [vec![121.0; 8], vec![492.0; 92]].concat()).unwrap();
-        assert_eq!(near.chosen.ns, 121.0);
+    fn near_and_far() {
+        let of = |cores| Survey::of(cores, [vec![47.0; 8], vec![109.0; 45], vec![490.0; 40]].concat());
+        assert_eq!((of(Cores::Near).unwrap().chosen.ns, of(Cores::Far).unwrap().chosen.ns), (109.0, 490.0));
+        assert_eq!(of(Cores::Any), None);
     }
 
     #[test]

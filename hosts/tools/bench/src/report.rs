@@ -146,7 +146,7 @@ impl Report {
 
 /// Was a row measured where rows are?
 fn counts(line: &Survey, sample: &Sample) -> bool {
-    sample.row.line_ns.is_none_or(|ns| line.has(ns))
+    sample.row.line_ns.is_none_or(|ns| line.chosen.has(ns))
 }
 
 /// The samples of rows that were measured where rows are; of no cell for which a peer has only others: without it, the best

@@ -188,9 +188,10 @@ impl Runner {
         for (name, number) in numbers {
             command.args([name, &number.to_string()]);
         }
-        if let Some(Place { file, survey }) = place {
+        // Ranks that outnumber the cores are where the system puts them.
+        if let Some(Place { file, survey }) = place.filter(|_| !crowded) {
             file.pass(&mut command);
-            let (least, most) = survey.range();
+            let (least, most) = survey.chosen.range();
             command.args(["--line-least", &least.to_string(), "--line-most", &most.to_string()]);
         }
         launch::lines(command, timeout(args))

@@ -2,6 +2,7 @@
 //! MPI's launcher is this program; all ranks find the same times, and decide alike.
 
 use super::args::Tune;
+use super::near::Place;
 use super::rules::{WORTH, around};
 use crate::decide::{self, forms};
 use crate::error::Failure;
@@ -21,6 +22,9 @@ use unisono_table::{HEADER, Line, Table};
 
 /// Rounds of each cell, in which ours and the MPI's take turns.
 const ROUNDS: usize = 11;
+/// Rounds elsewhere than where the cores are to be, at most; with fewer rounds there than this, all count.
+const ELSEWHERE: usize = 11;
+const LEAST: usize = 6;
 /// The most seconds of one sample.
 const SAMPLE: f64 = 3e-3;
 
@@ -40,6 +44,8 @@ struct Cell {
     /// Medians of both, by `osu`.
     ours_ns: f64,
     mpi_ns: f64,
+    /// Were the cores where they were to be?
+    near: bool,
 }
 
 impl Cell {
@@ -95,10 +101,13 @@ pub(super) fn run(args: &Tune) -> Result<(), Failure> {
     if !args.json {
         let mean = (cells.iter().map(|cell| cell.ratio.ln()).sum::<f64>() / cells.len().max(1) as f64).exp();
         let losing = cells.iter().filter(|cell| cell.loses()).count();
-        let all = cells.len();
+        let (all, elsewhere) = (cells.len(), cells.iter().filter(|cell| !cell.near).count());
         outln!(
             "{all} cells of {ranks} ranks: {mean:.2} of the MPI's time in the mean; {losing} take longer beyond doubt"
         )?;
+        if elsewhere > 0 {
+            outln!("{elsewhere} cells were measured while the cores were farther from each other than they often are")?;
+        }
         if let Some(path) = path.filter(|_| !args.check) {
             outln!("{}: {} rules for {ranks} ranks", path.display(), left.len())?;
             outln!("export {TABLE}={}", path.display())?;
@@ -127,11 +136,12 @@ fn measure(args: &Tune, kinds: &[Collective], shows: bool, ranks: u32) -> Result
     let wanted: Vec<_> = kinds.iter().flat_map(|kind| cells_of(*kind, &args.bytes)).collect();
     let seconds = args.minutes * 60.0 / (wanted.len() * ROUNDS * Method::ALL.len() * 2) as f64;
     let sample = 1e9 * seconds.min(SAMPLE);
+    let mut place = Place::survey(comparison, decide::crowded(ranks))?;
     let bar = progress(shows && !args.json, wanted.len() as u64);
     let mut cells = Vec::new();
     for (kind, name, bytes) in wanted {
         bar.set_message(format!("{name} {bytes} B"));
-        cells.push(cell(comparison, kind, &name, bytes, ranks, sample)?);
+        cells.push(cell(comparison, &mut place, kind, &name, bytes, ranks, sample)?);
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -144,9 +154,19 @@ fn cells_of(kind: Collective, lengths: &[u64]) -> impl Iterator<Item = (Collecti
     forms(kind).iter().flat_map(move |form| lengths.iter().map(move |bytes| (kind, decide::name(*form), *bytes)))
 }
 
+/// One round of a cell.
+struct Round {
+    /// Our time as a part of the MPI's.
+    ratio: f64,
+    /// Both, by `osu`.
+    by_osu: [f64; 2],
+    near: bool,
+}
+
 /// Measures one cell, in samples of so many nanoseconds.
 fn cell(
     comparison: Comparison,
+    place: &mut Place,
     kind: Collective,
     name: &str,
     bytes: u64,
@@ -165,9 +185,12 @@ fn cell(
         let longest = time(method, By::Unisono, 2)?.max(time(method, By::Mpi, 2)?);
         calls.push((sample / longest.max(100.0)).clamp(1.0, 1e4) as u32);
     }
-    let (mut ratios, mut by_osu) = (Vec::new(), [Vec::new(), Vec::new()]);
-    for round in 0..ROUNDS {
-        let mut sum = 0.0;
+    let mut rounds = Vec::new();
+    let there = |rounds: &[Round]| rounds.iter().filter(|round| round.near).count();
+    while there(&rounds) < ROUNDS && rounds.len() - there(&rounds) < ELSEWHERE {
+        let reached = place.reached()?;
+        let round = rounds.len();
+        let (mut sum, mut by_osu) = (0.0, [0.0; 2]);
         for (&method, &calls) in Method::ALL.iter().zip(&calls) {
             let mut ns = [0.0; 2];
             for turn in 0..2 {
@@ -176,15 +199,19 @@ fn cell(
             }
             sum += (ns[0] / ns[1]).ln();
             if method == Method::Osu {
-                by_osu.iter_mut().zip(ns).for_each(|(all, ns)| all.push(ns));
+                by_osu = ns;
             }
         }
-        ratios.push((sum / Method::ALL.len() as f64).exp());
+        let near = reached && place.is_there()?;
+        rounds.push(Round { ratio: (sum / Method::ALL.len() as f64).exp(), by_osu, near });
     }
+    let near = there(&rounds) >= LEAST;
+    rounds.retain(|round| round.near || !near);
+    let of = |value: fn(&Round) -> f64| rounds.iter().map(value).collect::<Vec<_>>();
     let median = |samples: &[f64]| Median::new(samples, 0.95).map_err(|error| Failure::Words(error.to_string()));
-    let Median { value: ratio, low, high } = median(&ratios)?;
-    let [ours_ns, mpi_ns] = [median(&by_osu[0])?.value, median(&by_osu[1])?.value];
-    Ok(Cell { kind, collective: name.into(), ranks, bytes, ratio, low, high, ours_ns, mpi_ns })
+    let Median { value: ratio, low, high } = median(&of(|round| round.ratio))?;
+    let [ours_ns, mpi_ns] = [median(&of(|round| round.by_osu[0]))?.value, median(&of(|round| round.by_osu[1]))?.value];
+    Ok(Cell { kind, collective: name.into(), ranks, bytes, ratio, low, high, ours_ns, mpi_ns, near })
 }
 
 /// A rule, and the least and the greatest ratio of the cells behind it.
@@ -253,7 +280,18 @@ mod tests {
     use super::*;
 
     fn cell(kind: Collective, collective: &str, bytes: u64, (low, ratio, high): (f64, f64, f64)) -> Cell {
-        Cell { kind, collective: collective.into(), ranks: 2, bytes, ratio, low, high, ours_ns: ratio, mpi_ns: 1.0 }
+        Cell {
+            kind,
+            collective: collective.into(),
+            ranks: 2,
+            bytes,
+            ratio,
+            low,
+            high,
+            ours_ns: ratio,
+            mpi_ns: 1.0,
+            near: true,
+        }
     }
 
     const LENGTHS: [u64; 4] = [64, 1024, 16384, 1 << 18];
