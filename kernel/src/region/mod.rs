@@ -116,7 +116,7 @@ pub struct Unreadable {
 /// A segment that several processes map, and the memory that they lend each other.
 ///
 /// A process may lend private memory while an operation runs: others read it where it lies, and it is not copied into
-/// the segment. A region that can't do that keeps the last five methods as they are here.
+/// the segment. A region that can't do that keeps the last six methods as they are here.
 ///
 /// # Safety
 /// An id or extent names the same memory in every member. Words start at zero, and each is one
@@ -290,6 +290,30 @@ pub unsafe trait Region {
         let _ = (lender, loan, from, acc, op);
         Err(Unreadable { changed: false })
     }
+
+    /// Folds what `lender` lends, from byte `from` on, with this process's `own` operand into `acc`, which is as long. `op` commutes.
+    ///
+    /// # Errors
+    /// Not all of it could be read; then `acc` has nothing of value.
+    ///
+    /// # Safety
+    /// As [`Self::fold_loan`]; `own` is readable, and apart from `acc`.
+    #[inline]
+    unsafe fn fold_loan_with(
+        &self,
+        lender: Rank,
+        loan: Loan,
+        from: u64,
+        own: Buf,
+        acc: Buf,
+        op: &Op,
+    ) -> Result<(), Unreadable> {
+        // SAFETY: the caller's promise.
+        unsafe { self.fetch(lender, loan, from, acc) }?;
+        // SAFETY: as above.
+        unsafe { self.fold_private(own, acc, op) };
+        Ok(())
+    }
 }
 
 /// All items of a [`Region`] that passes every call on to another one, of type `$to`:
@@ -377,6 +401,21 @@ macro_rules! forward_region {
             let region: &$to = $region;
             // SAFETY: the caller's promise, passed on.
             unsafe { $crate::region::Region::fold_loan(region, lender, loan, from, acc, op) }
+        }
+        #[inline]
+        unsafe fn fold_loan_with(
+            &self,
+            lender: $crate::Rank,
+            loan: $crate::region::Loan,
+            from: u64,
+            own: $crate::data::buffer::Buf,
+            acc: $crate::data::buffer::Buf,
+            op: &$crate::op::Op,
+        ) -> Result<(), $crate::region::Unreadable> {
+            let $this = self;
+            let region: &$to = $region;
+            // SAFETY: the caller's promise, passed on.
+            unsafe { $crate::region::Region::fold_loan_with(region, lender, loan, from, own, acc, op) }
         }
     };
     (@publish $to:ty, |$this:ident| $region:expr) => {

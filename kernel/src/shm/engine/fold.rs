@@ -10,7 +10,7 @@ use crate::op::Op;
 use crate::region::within::fold_private_within;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::Part;
-use crate::shm::engine::loans::Origin;
+use crate::shm::engine::loans::{Lent, Origin};
 use crate::shm::engine::pieces::{Medium, Pieces, Readers};
 
 /// The data of a reduction on one process.
@@ -184,4 +184,23 @@ pub(crate) unsafe fn fold_shared<R: Region>(
         // SAFETY: as above.
         Origin::Lent(lent) => unsafe { lent.fold(region, part.from, stretch(receive, part), op) },
     }
+}
+
+/// `receive = message ∘ send` for a part of all three, of an op that commutes; the message was lent.
+///
+/// # Errors
+/// Lent memory can't be read.
+///
+/// # Safety
+/// The loan is published and not written now; `send` is readable, `receive` writable and exclusive, and they are apart.
+#[inline(always)]
+pub(crate) unsafe fn fold_lent_with<R: Region>(
+    region: &R,
+    lent: Lent,
+    (send, receive): (&Data<'_>, &Data<'_>),
+    part: Part,
+    op: &Op,
+) -> Result<(), Unreadable> {
+    // SAFETY: the caller's promise.
+    unsafe { lent.fold_with(region, part.from, stretch(send, part), stretch(receive, part), op) }
 }

@@ -73,6 +73,26 @@ impl Lent {
         // SAFETY: the caller's promise.
         unsafe { region.fold_loan(self.lender, self.loan, self.from.wrapping_add(at), acc, op) }
     }
+
+    /// Folds the bytes from `at` on with this process's `own` ones into `acc`.
+    ///
+    /// # Errors
+    /// They can't be read.
+    ///
+    /// # Safety
+    /// As [`Region::fold_loan_with`].
+    #[inline]
+    pub(crate) unsafe fn fold_with<R: Region>(
+        &self,
+        region: &R,
+        at: u64,
+        own: Buf,
+        acc: Buf,
+        op: &Op,
+    ) -> Result<(), Unreadable> {
+        // SAFETY: the caller's promise.
+        unsafe { region.fold_loan_with(self.lender, self.loan, self.from.wrapping_add(at), own, acc, op) }
+    }
 }
 
 /// Which ranks read the loans of an operation.

@@ -12,9 +12,10 @@
 //!
 //! Operands that fit a line go [on posted lines](super::posted); but through here inside the nodes of a communicator over several.
 //!
-//! What is copied first, and was lent, is read in long pieces, straight to where the result will lie. So of two ranks, whose
-//! operands may change places if the op commutes, each one copies the other's first, if it is long enough to be lent. But a root
-//! that can't lend its own copies that first, while it waits: the other one won't be lent either.
+//! Of two ranks the operands may change places if the op commutes. So each one takes the other's first, if that is long enough to be
+//! lent, and folds it with its own on the way to the result. But a root that can't lend its own copies that first, while it waits: the
+//! other one won't be lent either. What is copied first among more ranks, and was lent, is read in long pieces, straight to where the
+//! result will lie.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -28,7 +29,7 @@ use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
-use crate::shm::engine::fold::{Operand, fold_private, fold_shared};
+use crate::shm::engine::fold::{Operand, fold_lent_with, fold_private, fold_shared};
 use crate::shm::engine::loans::{Borrowers, Origin};
 use crate::shm::engine::pieces::{Cut, Medium, put, take};
 
@@ -49,6 +50,8 @@ pub struct Reduce<'a> {
     first: Option<Rank>,
     /// May the operands change places, those of this rank and of one other?
     changes: bool,
+    /// Was the other one lent, and folded with this rank's own?
+    joined: bool,
     operand: Operand<'a>,
     /// The ranks that fold this one's operand.
     borrowers: Borrowers,
@@ -111,8 +114,8 @@ impl<'a> Reduce<'a> {
         let posts = posts || operand.is_in_place() && early;
         let changes = operand.op.commutative() && !operand.is_in_place() && highest == Some(1);
         let first = if changes && me.rank() == 1 && bytes >= SWAPPED { Some(0) } else { highest };
-        let plan =
-            Self { kind, me: me.rank(), size: me.size(), posts, highest, first, changes, operand, borrowers, cut };
+        let (me, size, joined) = (me.rank(), me.size(), false);
+        let plan = Self { kind, me, size, posts, highest, first, changes, joined, operand, borrowers, cut };
         Ok(Exchange::of(medium, cut.span(bytes), plan))
     }
 }
@@ -153,6 +156,11 @@ impl Plan for Reduce<'_> {
     const EXPECTS: bool = true;
 
     #[inline(always)]
+    fn restart(&mut self) {
+        self.joined = false;
+    }
+
+    #[inline(always)]
     fn enter<R: Region>(&mut self, region: &R) {
         if self.changes && self.kind == Kind::Reduce {
             let bytes = self.operand.bytes();
@@ -175,6 +183,17 @@ impl Plan for Reduce<'_> {
         match (first, mine) {
             // SAFETY: the caller's promise: both are this process's data; in place they are the same.
             (true, true) => unsafe { copy_private(region, send, receive, part) },
+            (true, false)
+                if self.changes
+                    && let Origin::Lent(lent) = origin =>
+            {
+                let part = self.cut.part_from(origin, send.len(), step);
+                // SAFETY: the caller's promise: the operand and the result are this process's data, apart from each other.
+                let folded = unsafe { fold_lent_with(region, lent, (send, receive), part, op) };
+                // What can't be read is posted in fragments.
+                self.joined = folded.is_ok();
+                return folded;
+            }
             (true, false) => {
                 // In place, this rank's operand of the steps that it has not posted still lies there.
                 let whole = !self.operand.is_in_place();
@@ -182,6 +201,7 @@ impl Plan for Reduce<'_> {
                 // SAFETY: the caller's promise.
                 return unsafe { take(region, origin, receive, part) };
             }
+            (false, true) if self.joined => {}
             // SAFETY: the caller's promise: both are this process's data, apart from each other.
             (false, true) if !self.operand.is_in_place() => unsafe { fold_private(region, send, receive, part, op) },
             // SAFETY: the caller's promise; in place this process has posted its own operand.
