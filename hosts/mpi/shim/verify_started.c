@@ -9,7 +9,7 @@
  * (requests.c), and not waited for: an MPI_Test must return, and the root of a broadcast must not wait for ranks that have not called it.
  *
  * What is not compared: the bytes in holes of the receive buffer, which may be those of another collective that is active; neighborhood
- * collectives, since MPIs' nonblocking ones are wrong more often than right (docs/results/mpi.md).
+ * collectives, whose nonblocking ones both Open MPI and MPICH have wrong on short rings (docs/results/mpi.md).
  */
 #include <limits.h>
 #include <pthread.h>
