@@ -14,6 +14,9 @@
  * ours where the MPI calls `advance` whatever it waits for: Open MPI, and MPICH from 4.3 on (MPIX_Async_start; with several threads it
  * may not be called from there).
  *
+ * With UNISONO_VERIFY the MPI's collective runs beside each of ours (verify_started.c), and a request is complete when both are. `advance`
+ * tests the MPI's, before it takes the lock.
+ *
  * A persistent collective has a handle of its own (persistent.c), so the MPI need not know of what it starts: MPI_Wait and
  * MPI_Test wait for that directly, and a generalized request is made only for functions of several requests.
  */
