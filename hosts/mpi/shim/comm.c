@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verify.h"
+
 MPI_Comm shim_private;
 
 /* ---- The table --------------------------------------------------------------------------------------- */
@@ -138,6 +140,7 @@ static int freed(MPI_Comm *comm, int (*underlying)(MPI_Comm *)) {
     if (!shim_is_on() || !comm) return underlying(comm);
     struct shim_thread *self = shim_thread();
     struct shim_freed mine = {(uintptr_t)*comm, self->freeing};
+    if (verify_on) verify_finish(*comm);
     shim_orphan_requests(*comm), shim_orphan_persistent(*comm);
     if (shim_find(*comm)) PMPI_Comm_delete_attr(*comm, keyval);
     self->freeing = &mine;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "collectives.h"
+#include "verify.h"
 
 struct persistent {
     struct persistent *next;    /* in its bucket */
@@ -26,6 +27,7 @@ struct persistent {
     int type_count;
     void *lists[2]; /* copies */
     struct shim_memory kept[SLOTS_OF_A_CALL];
+    MPI_Comm beside;       /* where UNISONO_VERIFY compares it with the MPI's; or MPI_COMM_NULL */
     struct shim_user user; /* the program's own operation; without `folds.function` there is none */
     struct shim_shape folded;
 };
@@ -108,18 +110,32 @@ static void discard(struct persistent *p) {
         if (p->types[i] != MPI_DATATYPE_NULL && !shim_predefined(p->types[i])) PMPI_Type_free(&p->types[i]);
     if (p->user.folds.function) shim_let(p->user.op, p->user.type);
     free(p->types), free(p->lists[0]), free(p->lists[1]);
+    if (p->beside != MPI_COMM_NULL) PMPI_Comm_free(&p->beside);
     shim_give_back(p->kept);
     shim_release(p->channel.lease, p->channel.levels);
     free(p);
 }
 
+/*
+ * For UNISONO_VERIFY a communicator on which the MPI's collectives run: ranks may start persistent ones in any order, and the MPI's nonblocking
+ * ones have that of their starts. (MPICH 4.0's own persistent ones do not work.) It is no duplicate, which would have the program's attributes.
+ */
+static bool make_beside(struct persistent *p) {
+    if (!verify_on || !verify_compares(&p->call)) return true;
+    shim_thread()->inside++;
+    int code = PMPI_Comm_split(p->call.comm, 0, p->channel.rank, &p->beside);
+    shim_thread()->inside--;
+    return code == MPI_SUCCESS;
+}
+
 enum shim_route shim_persist(struct shim_call of, MPI_Request *request) {
     struct shim_comm none;
     struct persistent *p = calloc(1, sizeof *p);
-    if (p) p->call = of, p->handle = p->active = MPI_REQUEST_NULL;
+    if (p) p->call = of, p->handle = p->active = MPI_REQUEST_NULL, p->beside = MPI_COMM_NULL;
     bool able = p && keep(p);
     if (able) able = PMPI_Recv_init(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, &p->handle) == MPI_SUCCESS;
     enum shim_reason reason = shim_attach_channel(of.comm, of.on, p ? &p->channel : &none, able ? REASON_NONE : REASON_REFUSED);
+    if (reason == REASON_NONE && !make_beside(p)) reason = REASON_REFUSED;
     if (reason != REASON_NONE) {
         if (p && p->handle != MPI_REQUEST_NULL) PMPI_Request_free(&p->handle);
         discard(p);
@@ -161,7 +177,7 @@ SHIM_EXPORT(request_free, "Request_free", (MPI_Request *request), (request)) {
 
 /* ---- Starting --------------------------------------------------------------------------------------------------- */
 
-static int start(struct persistent *p) { return is_active(p) ? refused(p) : shim_begin(p->call, &p->begun); }
+static int start(struct persistent *p) { return is_active(p) ? refused(p) : shim_begin(p->call, p->beside, &p->begun); }
 
 SHIM_EXPORT(start, "Start", (MPI_Request *request), (request)) {
     typedef int function(MPI_Request *);

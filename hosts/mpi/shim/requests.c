@@ -14,6 +14,9 @@
  * ours where the MPI calls `advance` whatever it waits for: Open MPI, and MPICH from 4.3 on (MPIX_Async_start; with several threads it
  * may not be called from there).
  *
+ * With UNISONO_VERIFY the MPI's collective runs beside each of ours (verify_started.c), and a request is complete when both are. `advance`
+ * tests the MPI's, before it takes the lock.
+ *
  * A persistent collective has a handle of its own (persistent.c), so the MPI need not know of what it starts: MPI_Wait and
  * MPI_Test wait for that directly, and a generalized request is made only for functions of several requests.
  */
@@ -25,6 +28,7 @@
 #include <time.h>
 
 #include "collectives.h"
+#include "verify.h"
 
 /* A collective that was started, until both are done with it: the list, and the MPI. */
 struct request {
@@ -50,6 +54,8 @@ struct request {
     unisono_mpi_lease *lease;   /* the communicator's memory, as in struct shim_comm */
     unisono_mpi_levels *levels;
     bool freed; /* the program has freed the communicator: its last request releases the memory */
+    MPI_Comm beside;                /* where the MPI's collective runs, with which it is compared */
+    struct verify_started *compared; /* that one; null: there is none */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -66,6 +72,11 @@ static bool is_done(struct request *r) {
     if (r->ours && (r->error = unisono_mpi_test(&r->ours, &done))) r->ours = NULL, done = 1;
     if (r->between) r->error = unisono_mpi_levels_test(&r->between, &done);
     return done;
+}
+
+/* Of one that is done: the MPI's collective, with which it is compared, may still run. */
+static bool may_complete(const struct request *r) {
+    return r->complete || r->error || __builtin_expect(!r->compared, 1) || verify_is_done(r->compared);
 }
 
 /* Under the lock. */
@@ -88,7 +99,9 @@ static void release_of(const struct request *r) {
 static int advance(void) {
     struct request *done = NULL;
     int completed = 0;
-    if (is_idle() || pthread_mutex_trylock(&lock)) return 0;
+    if (is_idle()) return 0;
+    if (__builtin_expect(verify_on, 0)) verify_move();
+    if (pthread_mutex_trylock(&lock)) return 0;
     rounds++;
     static int64_t listened;
     if (__builtin_expect(shim_hears_failures, 0) && shim_is_time_to_listen(&listened))
@@ -96,7 +109,7 @@ static int advance(void) {
             if (!r->complete && !r->freed) shim_listen(r->call.on, r->call.comm);
     for (struct request **at = &pending; *at;) {
         struct request *r = *at;
-        bool is = is_done(r);
+        bool is = is_done(r) && may_complete(r);
         if (is && !r->complete) {
             __atomic_store_n(&r->complete, true, __ATOMIC_RELEASE);
             if (r->told_of) r->told = done, done = r;
@@ -151,11 +164,16 @@ static void free_types(struct request *r) {
     r->type_count = 0;
 }
 
-/* Unpacks what was received. The communicator's error handler is called once, or that of MPI_COMM_WORLD if it was freed. */
+/* Unpacks what was received, and compares it. The communicator's error handler is called once, or that of MPI_COMM_WORLD if it was freed. */
 static int conclude(struct request *r) {
     if (r->unpacks && !r->error && !transfer(r->call.receive, LOAD_ALL, false)) r->error = UNISONO_ERR_OTHER;
     r->unpacks = false;
     if (r->user.failed && !r->error) r->error = UNISONO_ERR_OTHER;
+    if (__builtin_expect(r->compared != NULL, 0)) {
+        if (r->error) verify_abandon(r->compared);
+        else verify_end(r->compared);
+        r->compared = NULL;
+    }
     free_types(r);
     if (r->error && !r->code)
         r->code = shim_raise(r->call.comm, SHIM_NUMBER(r->call.form, r->call.collective), r->error);
@@ -320,7 +338,7 @@ bool shim_keep_lists(struct shim_side *side, void **copies) {
     return true;
 }
 
-/* Keeps what is needed to unpack the received data when the collective is complete. */
+/* Keeps what is needed to unpack the received data, or to compare it, when the collective is complete. */
 static bool keep_types(struct request *r) {
     struct shim_side *side = &r->call.receive;
     int count = side->types ? side->blocks : 1;
@@ -352,15 +370,17 @@ static bool keep_operation(struct request *r) {
 static int start(struct request *r) {
     struct shim_call *c = &r->call;
     struct shim_side *s = &c->send, *to = &c->receive;
-    bool by_program = c->folds && c->element < 0;
+    bool by_program = c->folds && c->element < 0, verified = verify_on && verify_compares(c);
     int error = prepare(c, s, SLOT_SEND, LOAD_ALL, c->folds && !by_program);
     if (!error) error = prepare(c, to, SLOT_RECEIVE, input(c), c->folds && !by_program);
     if (by_program && !error && !keep_operation(r)) error = UNISONO_ERR_MEMORY;
     if (c->collective == REDUCE_SCATTER && !c->counts) error = UNISONO_ERR_MEMORY;
-    r->unpacks = to->blocks && to->staged && !shim_broadcasts(c);
-    if (!error && r->unpacks && !keep_types(r)) error = UNISONO_ERR_MEMORY;
+    bool receives = to->blocks && !shim_broadcasts(c);
+    r->unpacks = receives && to->staged;
+    if (!error && (r->unpacks || (receives && verified)) && !keep_types(r)) error = UNISONO_ERR_MEMORY;
     if (error) return report(c->on), error;
     if (!c->folds && !agrees(c)) return refuse(*c);
+    if (verified) r->compared = verify_prepare(c, r->beside);
     return call(c);
 }
 
@@ -369,13 +389,17 @@ static int start(struct request *r) {
 static int launch(struct request *r, bool *at_once) {
     int error = start(r);
     count(&r->call, error);
-    if (error) return free_types(r), error;
+    if (error) {
+        verify_abandon(r->compared), r->compared = NULL;
+        return free_types(r), error;
+    }
     /* The lists of a persistent call are its own. */
     bool uses_memory = r->call.send.staged || r->call.receive.staged;
     if (r->call.form == FORM_NONBLOCKING)
         uses_memory |= r->call.collective == REDUCE_SCATTER || r->call.send.listed || r->call.receive.listed;
     if (uses_memory) shim_take_memory(r->kept);
-    *at_once = is_done(r) && !r->ours;
+    if (__builtin_expect(r->compared != NULL, 0)) verify_start(r->compared);
+    *at_once = !r->compared && is_done(r) && !r->ours;
     if (*at_once) {
         r->complete = true;
         return UNISONO_OK;
@@ -391,11 +415,11 @@ static int launch(struct request *r, bool *at_once) {
     return UNISONO_OK;
 }
 
-static struct request *new_request(struct shim_call of) {
+static struct request *new_request(struct shim_call of, MPI_Comm beside) {
     struct request *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->call = of, r->call.request = &r->ours, r->call.between = &r->between, r->known = true;
-    r->lease = of.on->lease, r->levels = of.on->levels;
+    r->lease = of.on->lease, r->levels = of.on->levels, r->beside = beside;
     return r;
 }
 
@@ -407,7 +431,7 @@ static int fail(struct shim_call of, struct request *r) {
 }
 
 int shim_start(struct shim_call of, MPI_Request *request) {
-    struct request *r = new_request(of);
+    struct request *r = new_request(of, of.comm);
     if (!r || make(r) != MPI_SUCCESS) return fail(of, r);
     r->told_of = true;
     MPI_Request handle = r->handle;
@@ -425,8 +449,8 @@ int shim_start(struct shim_call of, MPI_Request *request) {
 
 /* ---- What a persistent collective has started ---------------------------------------------------------------------- */
 
-int shim_begin(struct shim_call of, struct request **begun) {
-    struct request *r = new_request(of);
+int shim_begin(struct shim_call of, MPI_Comm beside, struct request **begun) {
+    struct request *r = new_request(of, beside);
     if (!r) return fail(of, r);
     bool at_once;
     int error = launch(r, &at_once);

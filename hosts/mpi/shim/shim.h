@@ -117,6 +117,7 @@ bool shim_is_foreign(void);
 #define PMPI_Group_free SHIM_FUNCTION(PMPI_Group_free)
 #define PMPI_Group_size SHIM_FUNCTION(PMPI_Group_size)
 #define PMPI_Group_translate_ranks SHIM_FUNCTION(PMPI_Group_translate_ranks)
+#define PMPI_Iallreduce SHIM_FUNCTION(PMPI_Iallreduce)
 #define PMPI_Initialized SHIM_FUNCTION(PMPI_Initialized)
 #define PMPI_Iprobe SHIM_FUNCTION(PMPI_Iprobe)
 #define PMPI_Irecv SHIM_FUNCTION(PMPI_Irecv)
@@ -648,9 +649,10 @@ enum shim_moves shim_moves(void);
 /* Starts a call, and writes the MPI's request to `request`. As MPI_Ibcast, it returns MPI_SUCCESS, or the error that it has raised. */
 int shim_start(struct shim_call call, MPI_Request *request);
 
-/* The same of a persistent collective, without a request of the MPI's. Then it must be ended when it is complete, or told. */
+/* The same of a persistent collective, without a request of the MPI's. Then it must be ended when it is complete, or told. `beside`: where
+ * the MPI's runs, with which UNISONO_VERIFY compares it. */
 struct request;
-int shim_begin(struct shim_call call, struct request **begun);
+int shim_begin(struct shim_call call, MPI_Comm beside, struct request **begun);
 
 /* Moves it, and everything else. Is it complete? */
 bool shim_is_complete(struct request *r);

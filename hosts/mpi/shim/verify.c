@@ -1,7 +1,7 @@
 /*
- * Compares the data that Unisono's collective received with the data that the MPI's receives (verify.h). Data is kept
- * packed, so that it works for any datatype and MPI_BOTTOM. That holes were not written is checked on a copy of the
- * bytes from the first to the last.
+ * Compares the data that Unisono's collective received with the data that the MPI's receives (verify.h), and does so after a blocking
+ * collective. Data is kept packed, so that it works for any datatype and MPI_BOTTOM. That holes were not written is checked on a copy
+ * of the bytes from the first to the last.
  */
 #include "verify.h"
 
@@ -18,22 +18,29 @@ static uint64_t calls; /* added to by several threads */
 
 uint64_t verify_calls(void) { return __atomic_load_n(&calls, __ATOMIC_RELAXED); }
 
-__attribute__((noreturn, format(printf, 2, 3))) static void stop(const struct verify *v, const char *format, ...) {
+void verify_stop(const struct verify *v, const char *format, ...) {
     char text[512];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "unisono: verify: %s among %d ranks, rank %d: %s\n", shim_names[v->call->collective],
+    fprintf(stderr, "unisono: verify: %s among %d ranks, rank %d: %s\n", shim_names[SHIM_NUMBER(v->call->form, v->call->collective)],
             v->call->on->size, v->call->on->rank, text);
     usleep(100000); /* MPICH's launcher drops what it has not read yet when a rank aborts */
     PMPI_Abort(MPI_COMM_WORLD, 1);
     abort();
 }
 
-static void *memory(const struct verify *v, size_t bytes) {
+void verify_fail(const struct verify *v, int code) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int len;
+    PMPI_Error_string(code, text, &len);
+    verify_stop(v, "ours succeeded, the MPI's failed: %s", text);
+}
+
+void *verify_memory(const struct verify *v, size_t bytes) {
     void *got = malloc(bytes ? bytes : 1);
-    if (!got) stop(v, "no memory to compare %zu bytes", bytes);
+    if (!got) verify_stop(v, "no memory to compare %zu bytes", bytes);
     return got;
 }
 
@@ -55,33 +62,36 @@ static uint64_t compared(const struct verify *v) {
     return by_blocks ? (uint64_t)c->own * c->receive.shape->bytes : v->packed;
 }
 
-/* Computes with addresses as numbers: the base may be MPI_BOTTOM, or lie before a copy of which only a part exists. */
-static void *shifted(const void *base, int64_t by) { return (void *)((uintptr_t)base + (uintptr_t)by); }
-
 /* Packs or unpacks one block, by PMPI_Pack or PMPI_Unpack. */
 static void transfer(const struct verify *v, void *at, const struct shim_side *side, int block, char *image, bool pack) {
     uint64_t count = (uint64_t)shim_count_of(side, block);
     if (!shim_pack(at, count, shim_type_of(side, block), shim_shape_of(side, block), image, pack))
-        stop(v, "the data can't be %s", pack ? "packed" : "unpacked");
+        verify_stop(v, "the data can't be %s", pack ? "packed" : "unpacked");
 }
 
-/* The same for all blocks of the buffer, or of a copy of it at `base`. */
-static void transfer_all(const struct verify *v, void *base, char *image, bool pack) {
+void verify_transfer(const struct verify *v, void *base, char *image, bool pack) {
     const struct shim_side *r = &v->call->receive;
     for (int b = 0; b < blocks_of(v); b++) {
-        transfer(v, shifted(base, shim_start_of(r, b)), r, b, image, pack);
+        transfer(v, verify_shifted(base, shim_start_of(r, b)), r, b, image, pack);
         image += shim_bytes_of(r, b);
     }
 }
 
-static char *received(const struct verify *v) {
-    char *image = memory(v, v->packed);
-    transfer_all(v, v->call->receive.buffer, image, true);
+char *verify_received(const struct verify *v, void *base) {
+    char *image = verify_memory(v, v->packed);
+    verify_transfer(v, base, image, true);
     return image;
 }
 
-static void measure(struct verify *v) {
-    const struct shim_side *r = &v->call->receive;
+/* What the program's buffer holds now. */
+static char *received(const struct verify *v) { return verify_received(v, v->call->receive.buffer); }
+
+static struct verify_real real_of(const struct shim_call *c);
+
+void verify_measure(struct verify *v, const struct shim_call *call) {
+    const struct shim_side *r = &call->receive;
+    v->call = call, v->real = real_of(call);
+    v->input = v->ours = v->span = NULL;
     v->packed = 0, v->low = 0, v->high = 0;
     for (int b = 0; b < blocks_of(v); b++) {
         MPI_Count first, length;
@@ -105,31 +115,25 @@ static bool has_holes(const struct verify *v) {
 
 /* Unpacks `ours` into the copy of the bytes before the call: the buffer must be equal to that now. */
 static void compare_holes(const struct verify *v) {
-    transfer_all(v, shifted(v->span, -v->low), v->ours, false);
-    const char *is = shifted(v->call->receive.buffer, v->low);
+    verify_transfer(v, verify_shifted(v->span, -v->low), v->ours, false);
+    const char *is = verify_shifted(v->call->receive.buffer, v->low);
     for (int64_t i = 0; i < v->high - v->low; i++)
         if (is[i] != v->span[i])
-            stop(v, "byte %lld from the receive buffer's start is in a hole, ours wrote 0x%02x to it",
+            verify_stop(v, "byte %lld from the receive buffer's start is in a hole, ours wrote 0x%02x to it",
                  (long long)(v->low + i), is[i] & 0xff);
 }
 
 /* ---- Floating-point numbers -------------------------------------------------------------------- */
 
-/* Elements that consist of floats or doubles, and the pairs of MINLOC and MAXLOC that start with one. */
-struct real {
-    size_t width; /* bytes of one number; 0: something else */
-    bool complex, pair;
-};
-
-static struct real real_of(const struct verify *v) {
-    static const struct real reals[] = {
+static struct verify_real real_of(const struct shim_call *c) {
+    static const struct verify_real reals[] = {
         [UNISONO_F32] = {4, false, false},        [UNISONO_F64] = {8, false, false},
         [UNISONO_COMPLEX_F32] = {4, true, false}, [UNISONO_COMPLEX_F64] = {8, true, false},
         [UNISONO_FLOAT_INT] = {4, false, true},   [UNISONO_DOUBLE_INT] = {8, false, true},
     };
-    uint8_t kind = v->call->send.shape->kind;
-    bool known = v->call->folds && kind < sizeof reals / sizeof *reals;
-    return known ? reals[kind] : (struct real){0, false, false};
+    uint8_t kind = c->send.shape->kind;
+    bool known = c->folds && kind < sizeof reals / sizeof *reals;
+    return known ? reals[kind] : (struct verify_real){0, false, false};
 }
 
 static double number(const char *at, size_t width) {
@@ -140,7 +144,7 @@ static double number(const char *at, size_t width) {
 }
 
 /* The absolute value of the number that the i-th component belongs to. */
-static double magnitude(const char *image, size_t i, struct real real) {
+static double magnitude(const char *image, size_t i, struct verify_real real) {
     if (!real.complex) return fabs(number(image + i * real.width, real.width));
     i &= ~(size_t)1;
     return hypot(number(image + i * real.width, real.width), number(image + (i + 1) * real.width, real.width));
@@ -159,12 +163,6 @@ static double magnitude(const char *image, size_t i, struct real real) {
  *
  * For other elements the bytes must be the same. Of a scan, x are the operands of all ranks: more than those of its result.
  */
-struct scale {
-    double *more, *less; /* sums of |x|; or products of those above 1, and of those below */
-    size_t first;        /* that of this rank's first component, of a fold by blocks */
-    int ranks;
-};
-
 /* The elements of the blocks before this rank's in a fold by blocks. */
 static uint64_t before_own(const struct shim_call *c) {
     uint64_t before = 0;
@@ -173,36 +171,45 @@ static uint64_t before_own(const struct shim_call *c) {
     return before;
 }
 
-/* Computes the scales from all ranks' operands. Collective: either all ranks call it, or none. */
-static struct scale scale_of(const struct verify *v, struct real real) {
+struct verify_scale verify_scale_of(const struct verify *v) {
     const struct shim_call *c = v->call;
     const struct shim_side *side = &c->send; /* in place too, but for the buffer */
-    struct scale s = {NULL, NULL, before_own(c) * (side->shape->bytes / real.width), c->on->size};
+    struct verify_real real = v->real;
+    struct verify_scale s = {.ranks = c->on->size};
     bool sum = c->op == MPI_SUM;
-    if (!sum && c->op != MPI_PROD) return s;
-    size_t bytes = side->count * side->shape->bytes, n = bytes / real.width;
+    if (!real.width || real.pair || (!sum && c->op != MPI_PROD)) return s;
+    size_t bytes = side->count * side->shape->bytes;
+    s.count = bytes / real.width, s.first = before_own(c) * (side->shape->bytes / real.width);
     char *own = NULL;
-    if (!c->send_in_place) transfer(v, side->buffer, side, 0, own = memory(v, bytes), true);
+    if (!c->send_in_place) transfer(v, side->buffer, side, 0, own = verify_memory(v, bytes), true);
     const char *operand = own ? own : v->input;
-    s.more = memory(v, n * sizeof *s.more), s.less = memory(v, n * sizeof *s.less);
-    for (size_t i = 0; i < n; i++) {
+    s.more = verify_memory(v, s.count * sizeof *s.more), s.less = verify_memory(v, s.count * sizeof *s.less);
+    for (size_t i = 0; i < s.count; i++) {
         double x = sum ? fabs(number(operand + i * real.width, real.width)) : magnitude(operand, i, real);
         s.more[i] = sum || !(x <= 1) ? x : 1;
         s.less[i] = x > 0 && x < 1 ? x : 1;
-    }
-    enum { PIECE = 1 << 30 }; /* a count is an int */
-    for (size_t i = 0; i < n; i += PIECE) {
-        int piece = n - i < PIECE ? n - i : PIECE;
-        PMPI_Allreduce(MPI_IN_PLACE, s.more + i, piece, MPI_DOUBLE, sum ? MPI_SUM : MPI_PROD, c->comm);
-        PMPI_Allreduce(MPI_IN_PLACE, s.less + i, piece, MPI_DOUBLE, MPI_PROD, c->comm);
     }
     free(own);
     return s;
 }
 
+void verify_reduce_scale(const struct verify *v, struct verify_scale *s, MPI_Comm comm, MPI_Request *requests) {
+    MPI_Op of_more = v->call->op == MPI_SUM ? MPI_SUM : MPI_PROD;
+    for (size_t i = 0; i < s->count; i += VERIFY_PIECE) {
+        int piece = s->count - i < VERIFY_PIECE ? s->count - i : VERIFY_PIECE;
+        for (int less = 0; less < 2; less++) {
+            double *at = (less ? s->less : s->more) + i;
+            MPI_Op op = less ? MPI_PROD : of_more;
+            int code = requests ? PMPI_Iallreduce(MPI_IN_PLACE, at, piece, MPI_DOUBLE, op, comm, requests++)
+                                : PMPI_Allreduce(MPI_IN_PLACE, at, piece, MPI_DOUBLE, op, comm);
+            if (code != MPI_SUCCESS) verify_stop(v, "the MPI can't add up how much another order may differ");
+        }
+    }
+}
+
 /* Is the difference in the i-th component allowed? */
-static bool explained(const struct verify *v, struct real real, const struct scale *s, const char *theirs,
-                      size_t i) {
+static bool explained(const struct verify *v, const struct verify_scale *s, const char *theirs, size_t i) {
+    struct verify_real real = v->real;
     double a = number(v->ours + i * real.width, real.width), b = number(theirs + i * real.width, real.width);
     MPI_Op op = v->call->op;
     double epsilon = real.width == 4 ? FLT_EPSILON : DBL_EPSILON, largest = real.width == 4 ? FLT_MAX : DBL_MAX;
@@ -232,7 +239,7 @@ __attribute__((noreturn)) static void differ(const struct verify *v, const char 
     int block = 0;
     const struct shim_side *r = &v->call->receive;
     for (; element >= shim_bytes_of(r, block) / size; block++) element -= shim_bytes_of(r, block) / size;
-    stop(v, "element %zu of block %d of %d differs: bytes %s, the MPI's %s%s", element, block, blocks_of(v), text[0],
+    verify_stop(v, "element %zu of block %d of %d differs: bytes %s, the MPI's %s%s", element, block, blocks_of(v), text[0],
          text[1], size > MOST ? ", cut off" : "");
 }
 
@@ -246,23 +253,26 @@ static bool is_comparable(const struct verify *v) {
     return !c->receive.overlaps && !c->disputed && (!c->folds || c->element > 0 || integers);
 }
 
-static void compare(const struct verify *v, const char *theirs) {
-    struct real real = real_of(v);
-    struct scale s = {NULL, NULL, 0, 0};
+static void compare(const struct verify *v, const char *theirs, const struct verify_scale *s) {
+    struct verify_real real = v->real;
     MPI_Op op = v->call->op;
-    bool numeric = real.width && !real.pair;
-    if (numeric) s = scale_of(v, real);
-    size_t size = v->call->receive.shape->bytes, numbers = numeric ? size / real.width : 0;
+    size_t size = v->call->receive.shape->bytes, numbers = real.width && !real.pair ? size / real.width : 0;
     for (size_t at = 0; at < compared(v); at += size) {
         if (!memcmp(v->ours + at, theirs + at, size)) continue;
         bool same = real.pair && (op == MPI_MINLOC || op == MPI_MAXLOC) &&
                     same_pair(v->ours + at, theirs + at, real.width, size);
         size_t fine = 0;
-        while (fine < numbers && explained(v, real, &s, theirs, at / real.width + fine)) fine++;
+        while (fine < numbers && explained(v, s, theirs, at / real.width + fine)) fine++;
         if (!same && (!numbers || fine < numbers)) differ(v, theirs, at / size);
     }
-    free(s.more), free(s.less);
 }
+
+void verify_compare(const struct verify *v, const char *theirs, const struct verify_scale *s) {
+    if (is_comparable(v)) compare(v, theirs, s);
+    __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- Blocking collectives ------------------------------------------------------------------------ */
 
 static void drop(struct verify *v) {
     free(v->input), free(v->ours), free(v->span);
@@ -270,13 +280,11 @@ static void drop(struct verify *v) {
 }
 
 void verify_before(struct verify *v, const struct shim_call *call) {
-    v->call = call;
-    v->ours = v->span = NULL;
-    measure(v);
+    verify_measure(v, call);
     v->input = received(v);
     if (has_holes(v)) {
-        v->span = memory(v, v->high - v->low);
-        memcpy(v->span, shifted(v->call->receive.buffer, v->low), v->high - v->low);
+        v->span = verify_memory(v, v->high - v->low);
+        memcpy(v->span, verify_shifted(v->call->receive.buffer, v->low), v->high - v->low);
     }
 }
 
@@ -288,22 +296,18 @@ bool verify_between(struct verify *v, int code) {
     shim_thread()->inside++; /* until the end of the comparison */
     v->ours = received(v);
     if (v->span) compare_holes(v);
-    transfer_all(v, v->call->receive.buffer, v->input, false);
+    verify_transfer(v, v->call->receive.buffer, v->input, false);
     return true;
 }
 
 void verify_after(struct verify *v, int code) {
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int len;
-    if (code != MPI_SUCCESS) {
-        PMPI_Error_string(code, text, &len);
-        stop(v, "ours succeeded, the MPI's failed: %s", text);
-    }
+    if (code != MPI_SUCCESS) verify_fail(v, code);
     char *theirs = received(v);
-    if (is_comparable(v)) compare(v, theirs);
-    transfer_all(v, v->call->receive.buffer, v->ours, false);
-    free(theirs);
+    struct verify_scale scale = verify_scale_of(v);
+    verify_reduce_scale(v, &scale, v->call->comm, NULL);
+    verify_compare(v, theirs, &scale);
+    verify_transfer(v, v->call->receive.buffer, v->ours, false);
+    free(theirs), free(scale.more), free(scale.less);
     drop(v);
     shim_thread()->inside--;
-    __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
 }

@@ -32,7 +32,7 @@ start() (
         esac
     done
     if [ "$mpi" = openmpi ]; then set -- --allow-run-as-root --oversubscribe "$@"; fi
-    timeout -k 5 120 "mpirun.$mpi" "$@" -n "$ranks" "$program" >"$work/output" 2>&1
+    timeout -k 5 "${seconds:-120}" "mpirun.$mpi" "$@" -n "$ranks" "$program" >"$work/output" 2>&1
 )
 
 # The last line: the counts; success if nothing failed.

@@ -43,10 +43,14 @@ static int started(int code, MPI_Request *request) {
     return code;
 }
 
-#define WAIT(Name, name, ...)                                                                                          \
-    ({ MPI_Request request_; int code_ = INIT(Name)(__VA_ARGS__, MPI_INFO_NULL, &request_); started(code_, &request_); })
+#define MADE(made, ...)                                                                                                \
+    ({ MPI_Request request_; int code_ = made(__VA_ARGS__, MPI_INFO_NULL, &request_); started(code_, &request_); })
+#define WAIT(Name, name, ...) MADE(INIT(Name), __VA_ARGS__)
+#define WAIT_WIDE(Name, name, ...) MADE(MPI_##Name##_init_c, __VA_ARGS__)
 #else
-#define WAIT(Name, name, ...) ({ MPI_Request request_; int code_ = MPI_I##name(__VA_ARGS__, &request_); waited(code_, &request_); })
+#define BEGUN(begins, ...) ({ MPI_Request request_; int code_ = begins(__VA_ARGS__, &request_); waited(code_, &request_); })
+#define WAIT(Name, name, ...) BEGUN(MPI_I##name, __VA_ARGS__)
+#define WAIT_WIDE(Name, name, ...) BEGUN(MPI_I##name##_c, __VA_ARGS__)
 #endif
 #define MPI_Barrier(...) WAIT(Barrier, barrier, __VA_ARGS__)
 #define MPI_Bcast(...) WAIT(Bcast, bcast, __VA_ARGS__)
@@ -65,6 +69,14 @@ static int started(int code, MPI_Request *request) {
 #define MPI_Reduce_scatter_block(...) WAIT(Reduce_scatter_block, reduce_scatter_block, __VA_ARGS__)
 #define MPI_Scan(...) WAIT(Scan, scan, __VA_ARGS__)
 #define MPI_Exscan(...) WAIT(Exscan, exscan, __VA_ARGS__)
+/* With counts of 64 bits, as far as the programs call them. */
+#define MPI_Reduce_c(...) WAIT_WIDE(Reduce, reduce, __VA_ARGS__)
+#define MPI_Allreduce_c(...) WAIT_WIDE(Allreduce, allreduce, __VA_ARGS__)
+#define MPI_Alltoallw_c(...) WAIT_WIDE(Alltoallw, alltoallw, __VA_ARGS__)
+#define MPI_Reduce_scatter_c(...) WAIT_WIDE(Reduce_scatter, reduce_scatter, __VA_ARGS__)
+#define MPI_Reduce_scatter_block_c(...) WAIT_WIDE(Reduce_scatter_block, reduce_scatter_block, __VA_ARGS__)
+#define MPI_Scan_c(...) WAIT_WIDE(Scan, scan, __VA_ARGS__)
+#define MPI_Exscan_c(...) WAIT_WIDE(Exscan, exscan, __VA_ARGS__)
 #endif
 
 #endif

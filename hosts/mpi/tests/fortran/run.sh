@@ -65,10 +65,11 @@ for mpi in openmpi mpich; do
             library=$mpi
             if [ $program = persistent ]; then # the MPI's own are wrong under MPICH 4.0: not those of one rank, nor without the preload
                 for ranks in 2 3 4; do check $program $mpi $binding $ranks; done
+                check $program $mpi $binding 3 UNISONO_VERIFY=1
                 continue
             fi
             for ranks in 1 2 3 4; do check $program $mpi $binding $ranks; done
-            [ $program != collectives ] || check $program $mpi $binding 3 UNISONO_VERIFY=1
+            [ $program = window ] || check $program $mpi $binding 3 UNISONO_VERIFY=1
             library=mpich
             [ $mpi = openmpi ] || library=openmpi
             [ ! -e "$libraries/libunisono_$library.so" ] || check $program $mpi $binding 3

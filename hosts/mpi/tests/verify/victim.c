@@ -1,6 +1,6 @@
-/* Calls the collectives that liar.c lies about: doubles, whose sums depend on the order. Exits 0 if all is well. */
-#include <mpi.h>
-#include <stdio.h>
+/* Calls the collectives that liar.c lies about: doubles, whose sums depend on the order. Exits 0 if all is well. With -DWAITED they are
+ * nonblocking, with -DPERSISTENT persistent. */
+#include "../waited.h"
 
 enum { N = 24, MOST = 8 };
 
