@@ -14,12 +14,13 @@ static __attribute__((noinline, cold)) int created(MPI_Comm comm) {
     return code;
 }
 
-/* The last parameter is `made`. */
+/* The last parameter is `made`. MPICH 5 returns MPI_SUCCESS after an error that the program's handler has seen, and has written nothing. */
 #define CREATES(lower, Name, parameters, names)                                                                        \
     SHIM_EXPORT(lower, Name, parameters, names) {                                                                      \
         typedef int function parameters;                                                                               \
         function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" Name);                                     \
-        if (__builtin_expect(!shim_attaches_created, 1)) return underlying names;                                      \
+        if (__builtin_expect(!shim_attaches_created, 1) || !made) return underlying names;                             \
+        *made = MPI_COMM_NULL;                                                                                         \
         int code = underlying names;                                                                                   \
         return code == MPI_SUCCESS ? created(*made) : code;                                                            \
     }
