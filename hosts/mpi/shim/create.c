@@ -15,15 +15,27 @@ static __attribute__((noinline, cold)) int created(MPI_Comm comm) {
 }
 
 /* The last parameter is `made`. MPICH 5 returns MPI_SUCCESS after an error that the program's handler has seen, and has written nothing. */
-#define CREATES(lower, Name, parameters, names)                                                                        \
-    SHIM_EXPORT(lower, Name, parameters, names) {                                                                      \
+#define CREATOR(own, callee, parameters, names)                                                                        \
+    int own parameters {                                                                                               \
         typedef int function parameters;                                                                               \
-        function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" Name);                                     \
-        if (__builtin_expect(!shim_attaches_created, 1) || !made) return underlying names;                             \
+        function *next = (function *)callee;                                                                           \
+        if (__builtin_expect(!shim_attaches_created, 1) || !made) return next names;                                   \
         *made = MPI_COMM_NULL;                                                                                         \
-        int code = underlying names;                                                                                   \
+        int code = next names;                                                                                         \
         return code == MPI_SUCCESS ? created(*made) : code;                                                            \
     }
+
+/* As SHIM_EXPORT; but a tool that calls the MPI past the shim sees these calls, too, since it needs to know of all communicators. Both
+ * functions attach, for what the other one has attached stays so. */
+#define CREATES(lower, Name, parameters, names)                                                                        \
+    SHIM_VISIBLE int shim_export_##lower parameters __asm__("PMPI_" Name);                                             \
+    SHIM_VISIBLE int shim_named_##lower parameters __asm__("MPI_" Name);                                               \
+    CREATOR(shim_export_##lower, SHIM_ONCE(shim_function, "PMPI_" Name), parameters, names)                            \
+    static void *callee_##lower(const char *name) {                                                                    \
+        void *tool = shim_tool(name);                                                                                  \
+        return tool ? tool : (void *)shim_export_##lower;                                                              \
+    }                                                                                                                  \
+    CREATOR(shim_named_##lower, SHIM_ONCE(callee_##lower, "MPI_" Name), parameters, names)
 
 CREATES(comm_dup, "Comm_dup", (shim_handle comm, MPI_Comm *made), (comm, made))
 CREATES(comm_dup_with_info, "Comm_dup_with_info", (shim_handle comm, shim_handle info, MPI_Comm *made), (comm, info, made))
