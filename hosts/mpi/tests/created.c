@@ -5,6 +5,7 @@
  */
 #include "test.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 enum { LIMIT_S = 100, COUNT = 100 };
@@ -219,6 +220,26 @@ static void nested(void) {
     MPI_Comm_free_keyval(&key);
 }
 
+/* Two threads make communicators at the same time, from communicators of their own. */
+static void *makes(void *of) {
+    MPI_Comm made;
+    for (int i = 0; i < 50; i++) {
+        if (i % 2) MPI_Comm_dup(*(MPI_Comm *)of, &made);
+        else MPI_Comm_split(*(MPI_Comm *)of, 0, -me, &made);
+        take(&made, true, "made by a thread");
+    }
+    return NULL;
+}
+
+static void threads(void) {
+    MPI_Comm comms[2];
+    pthread_t ids[2];
+    for (int i = 0; i < 2; i++) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    for (int i = 0; i < 2; i++) pthread_create(&ids[i], NULL, makes, &comms[i]);
+    for (int i = 0; i < 2; i++) pthread_join(ids[i], NULL);
+    for (int i = 0; i < 2; i++) MPI_Comm_free(&comms[i]);
+}
+
 static void later(void) {
     MPI_Comm made;
     MPI_Request request;
@@ -259,5 +280,6 @@ int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "later")) later();
     else if (argc > 1) rounds(atol(argv[1]));
     else groups(), topologies(), merged(), errors(), nested();
+    if (argc == 1 && level == MPI_THREAD_MULTIPLE) threads();
     return finish("created");
 }
