@@ -46,7 +46,8 @@ INLINE enum shim_route begin(struct shim_call *c, enum shim_collective collectiv
         if (__builtin_expect(shim_thread()->inside, 0)) return passed_on(REASON_REENTRANT);
         on = shim_find_again(comm);
         if (__builtin_expect(!on, 0)) {
-            /* The first use waits for other ranks. All ranks find none here, or none does: blocking collectives have an order. */
+            /* The first use waits for other ranks. All ranks find none here, or none does: blocking collectives have an order, and what
+             * makes a communicator attaches it on all ranks (create.c) or on none. */
             if (c->form == FORM_NONBLOCKING) return passed_on(REASON_UNATTACHED);
             int code = MPI_SUCCESS;
             on = shim_attach(comm, &code);

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "verify.h"
 
 int shim_state;
 bool shim_leaves_devices;
 bool shim_takes_spread;
+bool shim_attaches_created;
 static bool stats;
 
 static void become(enum shim_state state) { __atomic_store_n(&shim_state, (int)state, __ATOMIC_RELAXED); }
@@ -96,6 +98,15 @@ static bool is_set(const char *name) {
     return value && *value && !is_off(value);
 }
 
+/* UNISONO_ATTACH: `used`, as without it, or `created`. */
+static bool is_created(void) {
+    const char *value = getenv("UNISONO_ATTACH");
+    if (!value || !*value || !strcasecmp(value, "used")) return false;
+    if (!strcasecmp(value, "created")) return true;
+    fprintf(stderr, "unisono: process %d: UNISONO_ATTACH is \"%s\", must be used or created\n", (int)getpid(), value);
+    return false;
+}
+
 /* ---- MPI_Init --------------------------------------------------------------------------------------- */
 
 static void forked(void) {
@@ -104,11 +115,12 @@ static void forked(void) {
 }
 
 /* What one rank's environment asks for, all ranks do. */
-enum { ASKS_OFF = 1, ASKS_STATS = 2, ASKS_VERIFY = 4, ASKS_DEVICE = 8, ASKS_SPREAD = 16 };
+enum { ASKS_OFF = 1, ASKS_STATS = 2, ASKS_VERIFY = 4, ASKS_DEVICE = 8, ASKS_SPREAD = 16, ASKS_CREATED = 32 };
 
 static void start(bool together) {
     int asks = (is_off(getenv("UNISONO")) ? ASKS_OFF : 0) | (is_set("UNISONO_STATS") ? ASKS_STATS : 0) |
-               (is_set("UNISONO_VERIFY") ? ASKS_VERIFY : 0) | (is_set("UNISONO_SPREAD") ? ASKS_SPREAD : 0);
+               (is_set("UNISONO_VERIFY") ? ASKS_VERIFY : 0) | (is_set("UNISONO_SPREAD") ? ASKS_SPREAD : 0) |
+               (is_created() ? ASKS_CREATED : 0);
     const char *device = getenv("UNISONO_DEVICE");
     shim_prepare_devices();
     if (device && !strcasecmp(device, "mpi") && shim_knows_devices) asks |= ASKS_DEVICE;
@@ -124,6 +136,7 @@ static void start(bool together) {
     verify_on = asks & ASKS_VERIFY;
     shim_leaves_devices = asks & ASKS_DEVICE;
     shim_takes_spread = asks & ASKS_SPREAD;
+    shim_attaches_created = together && on && (asks & ASKS_CREATED); /* else another rank may not know of it yet */
     shim_thread()->inside--;
     become(!on ? SHIM_OFF : verify_on || shim_knows_devices || shim_hears_failures ? SHIM_ON : SHIM_PLAIN);
     /* A nonblocking call could not. */

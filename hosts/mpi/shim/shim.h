@@ -206,6 +206,10 @@ extern bool shim_leaves_devices;
 /* UNISONO_SPREAD: communicators whose ranks are each on a node of its own are taken over, too. */
 extern bool shim_takes_spread;
 
+/* UNISONO_ATTACH=created is set on some rank: communicators are attached when they are made (create.c). All ranks agree on it in
+ * MPI_Init. */
+extern bool shim_attaches_created;
+
 /* Whether calls are taken over; decides it if it is not decided yet. */
 bool shim_wake(void);
 
@@ -248,7 +252,7 @@ enum shim_reason {
     REASON_ARGUMENTS,         /* this rank's arguments are wrong: the MPI raises the error */
     REASON_DEVICE,            /* UNISONO_DEVICE=mpi, and the MPI knows devices */
     REASON_FREED,             /* the communicator is being freed: called by the program's delete callback */
-    REASON_UNATTACHED,        /* nonblocking, and no blocking collective came before it on the communicator */
+    REASON_UNATTACHED,        /* nonblocking, and the communicator was attached neither when it was made nor by a blocking collective */
     REASON_REQUESTS,          /* nonblocking, and the MPI has no way to know requests of ours */
     REASON_SPREAD,            /* each rank is on a node of its own: there is no memory to share */
     REASON_TABLE,             /* the decision table says `use mpi` */
@@ -386,7 +390,7 @@ struct shim_comm {
     struct shim_comm *next; /* in the list of unused entries */
 };
 
-/* The entry of a communicator on which a collective was called before; null: there is none. */
+/* The entry of a communicator that was attached before; null: there is none. */
 struct shim_comm *shim_find(MPI_Comm comm);
 /* Is it the communicator's entry? Entries are never freed, so the key tells. */
 static inline bool shim_has_key(const struct shim_comm *entry, MPI_Comm comm) {
@@ -399,7 +403,7 @@ static inline struct shim_comm *shim_find_again(MPI_Comm comm) {
     if (self->last && shim_has_key(self->last, comm)) return self->last;
     return self->last = shim_find(comm);
 }
-/* Makes the entry, at the communicator's first use: collective. Null: an error, which was raised, and is in *code. */
+/* Makes the entry, at the communicator's first use, or when it is made: collective. Null: an error, which was raised, and is in *code. */
 struct shim_comm *shim_attach(MPI_Comm comm, int *code);
 /* The ranks' in MPI_COMM_WORLD, to be freed; MPI_UNDEFINED: one is not there. Null: no memory, or the MPI fails. */
 int *shim_ranks_in_world(MPI_Comm comm, int size);

@@ -1,5 +1,5 @@
 /*
- * fallback [MIB]: the additional time of a call that goes to the MPI, the time of a communicator's first use, and the
+ * fallback [MIB]: the additional time of a call that goes to the MPI, the times of making a communicator and of its first use, and the
  * memory of a thousand live communicators in arenas of MIB (256). Times are only printed: none fails the test.
  */
 #include "test.h"
@@ -39,6 +39,26 @@ static void fallback(void) {
                median(bare, BATCHES));
     int mine = 5, sum = 0;
     expect(!MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF) && sum == 5, "allreduce on self is %d", sum);
+}
+
+/* Communicators that are made, used or not, and freed, in batches, by the slowest rank. */
+static void made(bool used) {
+    enum { EACH = 20 };
+    double times[USES];
+    for (int use = 0; use < USES; use++) {
+        UNDERLYING(PMPI_Barrier)(MPI_COMM_WORLD);
+        double begin = PMPI_Wtime(), took;
+        for (int i = 0; i < EACH; i++) {
+            MPI_Comm comm;
+            bool right = !MPI_Comm_dup(MPI_COMM_WORLD, &comm) && !(used && MPI_Barrier(comm));
+            expect(right && !MPI_Comm_free(&comm), "a duplicate");
+        }
+        took = (PMPI_Wtime() - begin) / EACH;
+        UNDERLYING(PMPI_Allreduce)(&took, &times[use], 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    }
+    if (rank_in(MPI_COMM_WORLD) == 0)
+        printf("  MPI_Comm_dup%s and MPI_Comm_free among %d ranks: %.1f us\n", used ? ", MPI_Barrier" : "", size_of(MPI_COMM_WORLD),
+               median(times, USES) * 1e6);
 }
 
 /* The slowest rank's first collective on a new communicator, and its second. */
@@ -101,6 +121,8 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     if (rank_in(MPI_COMM_WORLD) == 0) fallback();
     UNDERLYING(PMPI_Barrier)(MPI_COMM_WORLD);
+    made(false);
+    made(true);
     first_use();
     live(argc > 1 ? atof(argv[1]) : 256);
     return finish("fallback");

@@ -7,7 +7,7 @@ set -u
 . "$(dirname "$0")/../common.sh"
 
 ranks=3
-seen="init 1, bcast 10, allreduce 10, ibarrier 10, comm_free 1, send 10"
+seen="init 1, bcast 10, allreduce 10, ibarrier 10, comm_split 1, comm_free 1, send 10"
 
 # Were the calls of all ranks taken over? The program's, and those of the tool's own, on so many ranks: one broadcast, ten barriers.
 taken() {
@@ -52,7 +52,7 @@ for mpi in openmpi mpich; do
     check "a tool before that looks up the next function" $mpi "$work/plain_$mpi" $ranks $ranks "$work/next_$mpi.so:$lib"
 
     # Here it can't see what is taken over, and is told so; it still sees the rest.
-    seen_all=$seen seen="init 1, bcast 0, allreduce 0, ibarrier 0, comm_free 0, send 10"
+    seen_all=$seen seen="init 1, bcast 0, allreduce 0, ibarrier 0, comm_split 1, comm_free 0, send 10"
     check "a tool after that looks up the next function" $mpi "$work/plain_$mpi" $ranks 0 "$lib:$work/next_$mpi.so"
     if [ "$(grep -c '^unisono: a tool that is loaded after' "$work/output")" = 1 ]; then passed=$((passed + 1))
     else wrong "$what: no line that says so, or several"; fi

@@ -7,7 +7,7 @@
 #include <mpi.h>
 #include <stdio.h>
 
-enum { INIT, BCAST, ALLREDUCE, IBARRIER, COMM_FREE, SEND, NUMBERS };
+enum { INIT, BCAST, ALLREDUCE, IBARRIER, COMM_SPLIT, COMM_FREE, SEND, NUMBERS };
 static int calls[NUMBERS];
 
 #ifdef NEXT
@@ -38,6 +38,7 @@ int MPI_Init(int *argc, char ***argv) {
 
 COUNT(BCAST, Bcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm), (buffer, count, type, root, comm))
 COUNT(IBARRIER, Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request))
+COUNT(COMM_SPLIT, Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm *made), (comm, color, key, made))
 COUNT(COMM_FREE, Comm_free, (MPI_Comm *comm), (comm))
 COUNT(SEND, Send, (const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm),
       (buffer, count, type, to, tag, comm))
@@ -51,8 +52,8 @@ int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type,
 int MPI_Finalize(void) {
     int rank;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    printf("tool: rank %d: init %d, bcast %d, allreduce %d, ibarrier %d, comm_free %d, send %d\n", rank, calls[INIT], calls[BCAST],
-           calls[ALLREDUCE], calls[IBARRIER], calls[COMM_FREE], calls[SEND]);
+    printf("tool: rank %d: init %d, bcast %d, allreduce %d, ibarrier %d, comm_split %d, comm_free %d, send %d\n", rank, calls[INIT],
+           calls[BCAST], calls[ALLREDUCE], calls[IBARRIER], calls[COMM_SPLIT], calls[COMM_FREE], calls[SEND]);
     fflush(stdout);
     return CALL(Finalize, (void))();
 }
