@@ -33,7 +33,7 @@
 /* A collective that was started, until both are done with it: the list, and the MPI. */
 struct request {
     struct request *next, *told; /* in the list; among those of which the MPI is to be told */
-    bool listed, known;          /* is it in the list, and does the MPI, or a persistent collective, know it? changed under the lock */
+    int holders;                 /* the list, and the MPI or a persistent collective: the last one frees it; by atomics */
     bool told_of;                /* has the MPI a request of it? changed under the lock */
     unisono_request *ours;       /* null once it is complete, and freed */
     unisono_mpi_levels_request *between; /* the same over nodes */
@@ -79,9 +79,10 @@ static bool may_complete(const struct request *r) {
     return r->complete || r->error || __builtin_expect(!r->compared, 1) || verify_is_done(r->compared);
 }
 
-/* Under the lock. */
-static void free_unused(struct request *r) {
-    if (!r->listed && !r->known) free(r);
+/* One of its holders lets go of it. The lock is not needed: MPICH calls `release` under a lock of its own, for which a thread may wait
+ * that moves messages between nodes under this one. */
+static void let_go(struct request *r) {
+    if (!__atomic_sub_fetch(&r->holders, 1, __ATOMIC_ACQ_REL)) free(r);
 }
 
 static bool uses(const struct request *r, const unisono_mpi_lease *lease, const unisono_mpi_levels *levels) {
@@ -121,8 +122,7 @@ static int advance(void) {
         }
         __atomic_store_n(at, r->next, __ATOMIC_RELAXED);
         release_of(r);
-        r->listed = false;
-        free_unused(r);
+        let_go(r);
     }
     pthread_mutex_unlock(&lock);
     for (struct request *next; done; done = next, completed++) {
@@ -198,10 +198,7 @@ static int release(void *extra) {
     struct request *r = extra;
     free(r->types), free(r->lists), free(r->rooms[0]), free(r->rooms[1]);
     shim_give_back(r->kept);
-    pthread_mutex_lock(&lock);
-    r->known = false;
-    free_unused(r);
-    pthread_mutex_unlock(&lock);
+    let_go(r);
     return MPI_SUCCESS;
 }
 
@@ -405,7 +402,7 @@ static int launch(struct request *r, bool *at_once) {
         return UNISONO_OK;
     }
     pthread_mutex_lock(&lock);
-    r->listed = true, r->next = pending;
+    __atomic_add_fetch(&r->holders, 1, __ATOMIC_RELAXED), r->next = pending;
     __atomic_store_n(&pending, r, __ATOMIC_RELAXED);
     bool hooks = start_async && is_hooked(r) && !hooked;
     if (hooks) hooked = true;
@@ -418,7 +415,7 @@ static int launch(struct request *r, bool *at_once) {
 static struct request *new_request(struct shim_call of, MPI_Comm beside) {
     struct request *r = calloc(1, sizeof *r);
     if (!r) return NULL;
-    r->call = of, r->call.request = &r->ours, r->call.between = &r->between, r->known = true;
+    r->call = of, r->call.request = &r->ours, r->call.between = &r->between, r->holders = 1;
     r->lease = of.on->lease, r->levels = of.on->levels, r->beside = beside;
     return r;
 }

@@ -1,7 +1,7 @@
 /*
- * created [ROUNDS | later | one]: communicators made in each way that MPI has, of some of the ranks and in other orders, on which the first
+ * created [ROUNDS | later]: communicators made in each way that MPI has, of some of the ranks and in other orders, on which the first
  * calls are nonblocking. Under UNISONO_ATTACH=created these are Unisono's: the statistics say so. ROUNDS: that many duplicates, each
- * used and freed, and nothing else. later: communicators of MPI_Comm_idup, and inter-communicators, whose first calls are the MPI's. one: by one thread only.
+ * used and freed, and nothing else. later: communicators of MPI_Comm_idup, and inter-communicators, whose first calls are the MPI's.
  */
 #include "test.h"
 
@@ -278,7 +278,7 @@ int main(int argc, char **argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     me = rank_in(MPI_COMM_WORLD), size = size_of(MPI_COMM_WORLD);
     if (argc > 1 && !strcmp(argv[1], "later")) later();
-    else if (argc > 1 && strcmp(argv[1], "one")) rounds(atol(argv[1]));
+    else if (argc > 1) rounds(atol(argv[1]));
     else groups(), topologies(), merged(), errors(), nested();
     if (argc == 1 && level == MPI_THREAD_MULTIPLE) threads();
     return finish("created");
