@@ -15,6 +15,7 @@ mod form;
 mod job;
 mod measure;
 mod model;
+mod near;
 mod out;
 mod preload;
 mod progress;

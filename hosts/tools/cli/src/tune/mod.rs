@@ -7,11 +7,9 @@
 //! | `rules` | from cells to a table, and to misses |
 //! | `costs` | the file of measurements, and the paths of files |
 //! | `preload` | ours beside an MPI's own collectives, in its ranks |
-//! | `near` | where their cores are meanwhile |
 
 pub(crate) mod args;
 pub(crate) mod costs;
-mod near;
 mod preload;
 mod rules;
 mod work;

@@ -2,12 +2,12 @@
 //! MPI's launcher is this program; all ranks find the same times, and decide alike.
 
 use super::args::Tune;
-use super::near::Place;
 use super::rules::{WORTH, around};
 use crate::decide::{self, forms};
 use crate::error::Failure;
 use crate::measure::args::Libraries;
 use crate::measure::mpi;
+use crate::near::{self, Place};
 use crate::out::outln;
 use crate::progress::progress;
 use serde::Serialize;
@@ -136,7 +136,7 @@ fn measure(args: &Tune, kinds: &[Collective], shows: bool, ranks: u32) -> Result
     let wanted: Vec<_> = kinds.iter().flat_map(|kind| cells_of(*kind, &args.bytes)).collect();
     let seconds = args.minutes * 60.0 / (wanted.len() * ROUNDS * Method::ALL.len() * 2) as f64;
     let sample = 1e9 * seconds.min(SAMPLE);
-    let mut place = Place::survey(comparison, decide::crowded(ranks))?;
+    let mut place = Place::survey(decide::crowded(ranks), &mut || barrier(comparison))?;
     let bar = progress(shows && !args.json, wanted.len() as u64);
     let mut cells = Vec::new();
     for (kind, name, bytes) in wanted {
@@ -146,6 +146,12 @@ fn measure(args: &Tune, kinds: &[Collective], shows: bool, ranks: u32) -> Result
     }
     bar.finish_and_clear();
     Ok(cells)
+}
+
+/// Where the cores are.
+fn barrier(comparison: Comparison) -> Result<f64, Failure> {
+    let timed = comparison.time(c"barrier", 0, Method::Imb, By::Unisono, near::CALLS);
+    timed.map_err(|error| Failure::Words(format!("barrier: {error}")))
 }
 
 /// What is measured of a collective: its forms, in all lengths.
@@ -188,7 +194,7 @@ fn cell(
     let mut rounds = Vec::new();
     let there = |rounds: &[Round]| rounds.iter().filter(|round| round.near).count();
     while there(&rounds) < ROUNDS && rounds.len() - there(&rounds) < ELSEWHERE {
-        let reached = place.reached()?;
+        let reached = place.reached(&mut || barrier(comparison))?;
         let round = rounds.len();
         let (mut sum, mut by_osu) = (0.0, [0.0; 2]);
         for (&method, &calls) in Method::ALL.iter().zip(&calls) {
@@ -202,7 +208,7 @@ fn cell(
                 by_osu = ns;
             }
         }
-        let near = reached && place.is_there()?;
+        let near = reached && place.is_there(&mut || barrier(comparison))?;
         rounds.push(Round { ratio: (sum / Method::ALL.len() as f64).exp(), by_osu, near });
     }
     let near = there(&rounds) >= LEAST;
