@@ -112,7 +112,9 @@ impl<'a> Reduce<'a> {
         // fragment.
         let early = highest.is_some_and(|highest| highest > me.rank());
         let posts = posts || operand.is_in_place() && early;
-        let changes = operand.op.commutative() && !operand.is_in_place() && highest == Some(1);
+        // An exscan of rank 2 has two operands, too, but none of its own.
+        let two = highest == Some(1) && me.rank() <= 1;
+        let changes = two && operand.op.commutative() && !operand.is_in_place();
         let first = if changes && me.rank() == 1 && bytes >= SWAPPED { Some(0) } else { highest };
         let (me, size, joined) = (me.rank(), me.size(), false);
         let plan = Self { kind, me, size, posts, highest, first, changes, joined, operand, borrowers, cut };
