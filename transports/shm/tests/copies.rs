@@ -1,9 +1,14 @@
 //! The copy primitives copy exactly the bytes that were asked for, with any alignment and length.
 
+use core::num::NonZeroU64;
+use core::ptr::NonNull;
+use unisono_kernel::Rank;
+use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Condition, Refusal};
-use unisono_kernel::region::{Layout, Params, Region};
-use unisono_shm::Mapped;
+use unisono_kernel::op::Op;
+use unisono_kernel::region::{Layout, Loan, Params, Region, Unreadable};
+use unisono_shm::{Lenders, Mapped};
 
 const GUARD: u8 = 0xa5;
 
@@ -87,4 +92,67 @@ fn nothing_beyond_the_segment_is_touched() {
     // SAFETY: as above.
     let refused = unsafe { Mapped::new(region.base().wrapping_add(8), 4096) };
     assert!(refused.is_err());
+}
+
+/// What rank 1 lends, by its offset: mapped here, or read by a call that reads no more than there is.
+struct Lent {
+    numbers: Vec<u64>,
+    maps: bool,
+}
+
+impl Lent {
+    fn place(&self, loan: Loan, from: u64, len: usize) -> Option<NonNull<u8>> {
+        let at = (loan.at + from) as usize;
+        let inside = at + len <= 8 * self.numbers.len();
+        NonNull::new(self.numbers.as_ptr().cast_mut().cast::<u8>().wrapping_add(at)).filter(|_| inside)
+    }
+}
+
+// SAFETY: both stay inside the vector, which lives as long as this.
+unsafe impl Lenders for Lent {
+    fn lend(&self, _: Buf, _: Kind) -> Option<Loan> {
+        None
+    }
+    fn answered(&self, _: bool) {}
+    fn borrows(&self) -> bool {
+        true
+    }
+    fn mapped(&self, _: Rank, loan: Loan, from: u64, len: usize) -> Option<NonNull<u8>> {
+        self.place(loan, from, len).filter(|_| self.maps)
+    }
+    unsafe fn read(&self, _: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
+        let place = self.place(loan, from, dst.len()).ok_or(Unreadable { changed: false })?;
+        // SAFETY: inside; `dst` by the caller's promise.
+        unsafe { core::ptr::copy_nonoverlapping(place.as_ptr(), dst.ptr(), dst.len()) };
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_lent_is_folded_with_ones_own() {
+    let layout = Layout::new(Params::new(2)).unwrap();
+    let (_memory, region) = segment(&layout);
+    let (most, skip) = (5000, 3);
+    let numbers: Vec<u64> = (0..most + skip).map(|i| i << 20).collect();
+    for maps in [true, false] {
+        let lent = Lent { numbers: numbers.clone(), maps };
+        // SAFETY: it lives longer than the view.
+        let region = unsafe { region.clone().with_lenders(NonNull::from(&lent as &dyn Lenders)) };
+        let loan = Loan { way: NonZeroU64::MIN, at: 8 };
+        for count in [0, 1, 1023, 1024, 1025, 4097, most] {
+            let own: Vec<u64> = (0..count).map(|i| 7 * i + 1).collect();
+            let mut sums = vec![u64::MAX; count as usize + 8];
+            let (own_bytes, len) = (Buf::new(own.as_ptr().cast_mut().cast(), own.len() * 8), own.len() * 8);
+            let fold = |from, acc: &mut [u64]| {
+                let acc = Buf::new(acc.as_mut_ptr().cast(), len);
+                // SAFETY: as long as `own`, and apart from it; nobody else uses them.
+                unsafe { region.fold_loan_with(1, loan, from, own_bytes, acc, &Op::SUM_U64) }
+            };
+            assert_eq!(fold(8 * (skip - 1), &mut sums), Ok(()));
+            let right = (0..count).all(|i| sums[i as usize] == ((i + skip) << 20) + 7 * i + 1);
+            assert!(right, "{count} elements, mapped: {maps}");
+            assert!(sums[count as usize..].iter().all(|&beyond| beyond == u64::MAX), "{count}");
+            assert!(fold(8 * (most + skip), &mut sums).is_err() || count == 0, "beyond what is lent: {count}, {maps}");
+        }
+    }
 }
