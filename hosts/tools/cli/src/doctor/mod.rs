@@ -304,7 +304,7 @@ fn measure(
     readable: bool,
 ) -> Result<Vec<Cell>, Failure> {
     const PASSES: usize = 2;
-    // Times that were taken while the cores were elsewhere are taken again, so often at most.
+    // Times during which the cores were moved away are taken again, so often at most.
     const AGAIN: usize = 2;
     let lengths = |warm: bool| args.bytes.iter().map(move |bytes| (*bytes, warm));
     let each = |one| lengths(true).chain(lengths(false)).map(move |(bytes, warm)| (one, bytes, warm));
@@ -343,8 +343,8 @@ fn measure(
                             1 => rate_times(team, across, &mut by_call, plan)?,
                             _ => rate_times(team, two, &mut by_segment, plan)?,
                         };
-                        let there = reached && place.is_there(&mut || read(team, two, &mut barrier))?;
-                        if there || tries == AGAIN {
+                        let moved = reached && !place.is_there(&mut || read(team, two, &mut barrier))?;
+                        if !moved || tries == AGAIN {
                             times.extend(more.into_iter().flat_map(|times| times.ns));
                             break;
                         }
