@@ -190,10 +190,15 @@ impl LendFrom {
     }
 
     const LONG: Lengths = Lengths { from: SCATTERED, below: usize::MAX };
+    const EXCHANGED: Lengths = Lengths { from: SCATTERED, below: 2 << 20 };
 
     /// Where ranks share cores: a lender waits until its readers have had their turns, which costs more than its copy does; but the root of a
-    /// scatter would copy all blocks by itself (docs/explanation/decisions.md, 99).
-    const CROWDED: ByKind = ByKind::NONE.and(Kind::Scatter, true, Self::LONG);
+    /// scatter would copy all blocks by itself, and in an alltoall all read as much as they lend
+    /// (docs/explanation/decisions.md, 99).
+    const CROWDED: ByKind = ByKind::NONE
+        .and(Kind::Scatter, true, Self::LONG)
+        .and(Kind::Alltoall, true, Self::EXCHANGED)
+        .and(Kind::Alltoall, false, Self::EXCHANGED);
 
     /// Where nothing was measured: long scatters among many alone, for the same reason (69).
     pub const UNMEASURED: Self = {

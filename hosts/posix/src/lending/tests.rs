@@ -184,7 +184,7 @@ fn what_was_measured_holds_for_few_ranks_or_many_and_not_where_they_share_cores(
     };
     assert_eq!(shortest(measured, 4, false), [Some(8), Some(9), None]);
     assert_eq!(shortest(measured, 5, false), [None, None, Some(7)]);
-    let crowded = [None, None, Some(SCATTERED)];
+    let crowded = [Some(SCATTERED); 3];
     assert_eq!([4, 5].map(|ranks| shortest(measured, ranks, true)), [crowded; 2]);
     assert_eq!([2, 9].map(|ranks| shortest(LendFrom::bytes(8), ranks, true)), [[Some(8); 3]; 2], "asked for");
     assert_eq!(shortest(LendFrom::OFF, 9, false), [None; 3]);
