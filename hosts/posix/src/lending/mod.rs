@@ -50,7 +50,7 @@ pub const LEAST: usize = 1536;
 pub const CROWDED_LEAST: usize = 64 << 10;
 
 /// Where nothing was measured, or ranks share cores: a scatter's blocks that are lent, in bytes, and the number of ranks from which on they
-/// are, if each has a core.
+/// are, if each has a core. Where ranks share cores, so are an alltoall's.
 const SCATTERED: usize = 128 << 10;
 const MANY: usize = 8;
 
@@ -190,6 +190,7 @@ impl LendFrom {
     }
 
     const LONG: Lengths = Lengths { from: SCATTERED, below: usize::MAX };
+    /// Of 3 MB some machines copy faster twice.
     const EXCHANGED: Lengths = Lengths { from: SCATTERED, below: 2 << 20 };
 
     /// Where ranks share cores: a lender waits until its readers have had their turns, which costs more than its copy does; but the root of a

@@ -185,6 +185,11 @@ fn what_was_measured_holds_for_few_ranks_or_many_and_not_where_they_share_cores(
     assert_eq!(shortest(measured, 4, false), [Some(8), Some(9), None]);
     assert_eq!(shortest(measured, 5, false), [None, None, Some(7)]);
     let crowded = [Some(SCATTERED); 3];
+    let below =
+        |kind, warm| LendFrom::UNMEASURED.among(4, true).ordinary.lengths(kind, warm).map(|lengths| lengths.below);
+    assert_eq!([below(Kind::Alltoall, true), below(Kind::Alltoall, false)], [Some(2 << 20); 2]);
+    assert_eq!([below(Kind::Scatter, true), below(Kind::Scatter, false)], [Some(usize::MAX), None]);
+    assert_eq!([Kind::Allgather, Kind::Allreduce, Kind::Reduce, Kind::Gather].map(|kind| below(kind, true)), [None; 4]);
     assert_eq!([4, 5].map(|ranks| shortest(measured, ranks, true)), [crowded; 2]);
     assert_eq!([2, 9].map(|ranks| shortest(LendFrom::bytes(8), ranks, true)), [[Some(8); 3]; 2], "asked for");
     assert_eq!(shortest(LendFrom::OFF, 9, false), [None; 3]);

@@ -22,8 +22,9 @@ use unisono_table::{HEADER, Line, Table};
 
 /// Rounds of each cell, in which ours and the MPI's take turns.
 const ROUNDS: usize = 11;
-/// Rounds elsewhere than where the cores are to be, at most; with fewer rounds there than this, all count.
+/// Rounds elsewhere than where the cores are to be, at most.
 const ELSEWHERE: usize = 11;
+/// With fewer rounds than this where the cores are to be, all count: a median's interval of 95 % needs as many.
 const LEAST: usize = 6;
 /// The most seconds of one sample.
 const SAMPLE: f64 = 3e-3;
