@@ -116,7 +116,7 @@ pub struct Unreadable {
 /// A segment that several processes map, and the memory that they lend each other.
 ///
 /// A process may lend private memory while an operation runs: others read it where it lies, and it is not copied into
-/// the segment. A region that can't do that keeps the last six methods as they are here.
+/// the segment. A region that can't do that keeps the last seven methods as they are here.
 ///
 /// # Safety
 /// An id or extent names the same memory in every member. Words start at zero, and each is one
@@ -265,6 +265,14 @@ pub unsafe trait Region {
         let _ = (loan, turn, bytes);
     }
 
+    /// Do `bytes` of `loan`, from byte `from` on, lie where this process reads them without a call of the operating system? Then short
+    /// [fetches](Self::fetch) cost no more than long ones. A hint.
+    #[inline]
+    fn is_mapped(&self, lender: Rank, loan: Loan, from: u64, bytes: u64) -> bool {
+        let _ = (lender, loan, from, bytes);
+        false
+    }
+
     /// Copies the bytes from `from` on of what `lender` lends to `dst`.
     ///
     /// # Errors
@@ -289,30 +297,6 @@ pub unsafe trait Region {
     unsafe fn fold_loan(&self, lender: Rank, loan: Loan, from: u64, acc: Buf, op: &Op) -> Result<(), Unreadable> {
         let _ = (lender, loan, from, acc, op);
         Err(Unreadable { changed: false })
-    }
-
-    /// Folds what `lender` lends, from byte `from` on, with this process's `own` operand into `acc`, which is as long. `op` commutes.
-    ///
-    /// # Errors
-    /// Not all of it could be read; then `acc` has nothing of value.
-    ///
-    /// # Safety
-    /// As [`Self::fold_loan`]; `own` is readable, and apart from `acc`.
-    #[inline]
-    unsafe fn fold_loan_with(
-        &self,
-        lender: Rank,
-        loan: Loan,
-        from: u64,
-        own: Buf,
-        acc: Buf,
-        op: &Op,
-    ) -> Result<(), Unreadable> {
-        // SAFETY: the caller's promise.
-        unsafe { self.fetch(lender, loan, from, acc) }?;
-        // SAFETY: as above.
-        unsafe { self.fold_private(own, acc, op) };
-        Ok(())
     }
 }
 
@@ -376,6 +360,11 @@ macro_rules! forward_region {
             $crate::region::Region::await_turn($region, loan, turn, bytes);
         }
         #[inline]
+        fn is_mapped(&self, lender: $crate::Rank, loan: $crate::region::Loan, from: u64, bytes: u64) -> bool {
+            let $this = self;
+            $crate::region::Region::is_mapped($region, lender, loan, from, bytes)
+        }
+        #[inline]
         unsafe fn fetch(
             &self,
             lender: $crate::Rank,
@@ -401,21 +390,6 @@ macro_rules! forward_region {
             let region: &$to = $region;
             // SAFETY: the caller's promise, passed on.
             unsafe { $crate::region::Region::fold_loan(region, lender, loan, from, acc, op) }
-        }
-        #[inline]
-        unsafe fn fold_loan_with(
-            &self,
-            lender: $crate::Rank,
-            loan: $crate::region::Loan,
-            from: u64,
-            own: $crate::data::buffer::Buf,
-            acc: $crate::data::buffer::Buf,
-            op: &$crate::op::Op,
-        ) -> Result<(), $crate::region::Unreadable> {
-            let $this = self;
-            let region: &$to = $region;
-            // SAFETY: the caller's promise, passed on.
-            unsafe { $crate::region::Region::fold_loan_with(region, lender, loan, from, own, acc, op) }
         }
     };
     (@publish $to:ty, |$this:ident| $region:expr) => {

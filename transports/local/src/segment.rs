@@ -134,6 +134,11 @@ unsafe impl Region for Segment {
     }
 
     #[inline]
+    fn is_mapped(&self, _: Rank, loan: Loan, from: u64, _: u64) -> bool {
+        self.source(loan, from).is_ok()
+    }
+
+    #[inline]
     unsafe fn fetch(&self, _: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
         let source = self.source(loan, from)?;
         // SAFETY: the lender's memory is readable until this rank acknowledges it; `dst` by the caller's promise.

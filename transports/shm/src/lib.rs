@@ -63,10 +63,6 @@ pub unsafe trait Lenders: Sync {
 /// Bytes of lent memory that are folded at a time, from a copy on the stack.
 const FOLDED: usize = 16 << 10;
 
-/// Bytes of lent memory that are copied to where the result will lie, before this process folds its own into them: they are in a cache
-/// then.
-const JOINED: usize = 8 << 10;
-
 /// A copy of lent elements, aligned for vector instructions.
 #[repr(align(64))]
 struct Copied([MaybeUninit<u8>; FOLDED]);
@@ -295,6 +291,11 @@ unsafe impl Region for Mapped {
     }
 
     #[inline]
+    fn is_mapped(&self, lender: Rank, loan: Loan, from: u64, bytes: u64) -> bool {
+        self.lenders().is_some_and(|lenders| lenders.mapped(lender, loan, from, bytes as usize).is_some())
+    }
+
+    #[inline]
     unsafe fn fetch(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {
         let lenders = self.lenders().ok_or(Unreadable { changed: false })?;
         if let Some(place) = lenders.mapped(lender, loan, from, dst.len()) {
@@ -329,36 +330,6 @@ unsafe impl Region for Mapped {
             // SAFETY: read above; a part of `acc`, which is as the caller promised.
             unsafe { self.fold_private(left, part, op) };
             at += step;
-        }
-        Ok(())
-    }
-
-    unsafe fn fold_loan_with(
-        &self,
-        lender: Rank,
-        loan: Loan,
-        from: u64,
-        own: Buf,
-        acc: Buf,
-        op: &Op,
-    ) -> Result<(), Unreadable> {
-        let len = acc.len().min(own.len());
-        let Some(place) = self.lenders().and_then(|lenders| lenders.mapped(lender, loan, from, len)) else {
-            // SAFETY: the caller's promise.
-            unsafe { self.fetch(lender, loan, from, acc) }?;
-            // SAFETY: as above.
-            unsafe { self.fold_private(own, acc, op) };
-            return Ok(());
-        };
-        let step = (op.whole(JOINED as u64) * op.element()) as usize;
-        let step = if step > 0 { step } else { len };
-        for at in (0..len).step_by(step.max(1)) {
-            let bytes = step.min(len - at);
-            let (left, to) = (place.as_ptr().wrapping_add(at), acc.ptr().wrapping_add(at));
-            // SAFETY: a part of `place`, as in `fetch`; `acc` by the caller's promise.
-            unsafe { copy::out_of_segment(left, to, bytes) };
-            // SAFETY: parts of `own` and `acc`, which are apart, by the caller's promise.
-            unsafe { fold::private(self.level, own.ptr().wrapping_add(at), to, bytes, op) };
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use unisono_kernel::region::Word;
 /// Bytes to one place, one copy's end being the next one's begin, from which on copies may go past the caches.
 const LONG: u64 = 1 << 20;
 
-/// Bytes of a shorter copy, which is not looked at: most calls have no other ones.
+/// Bytes of a copy that is not looked at: most calls have no longer ones, and a fold in pieces reads each again at once.
 const SHORT: usize = 4096;
 
 /// Bytes of a turn, and those of it that count: the last ones.
@@ -76,7 +76,7 @@ impl Row {
     /// `from` holds `len` mapped bytes, which no other process writes now, `to` `len` writable ones. `through` copies the same bytes.
     #[inline(always)]
     pub(crate) unsafe fn copy(&self, from: *mut u8, to: *mut u8, len: usize, through: impl FnOnce()) {
-        if !copy::BYPASS || len < SHORT || !self.is_long(to, len) || from.addr().abs_diff(to.addr()) < len {
+        if !copy::BYPASS || len <= SHORT || !self.is_long(to, len) || from.addr().abs_diff(to.addr()) < len {
             return through();
         }
         let (way, begin) = (CHOICE.way(), copy::cycles());

@@ -6,7 +6,6 @@ use unisono_kernel::Rank;
 use unisono_kernel::collective::Kind;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::error::{Argument, Condition, Refusal};
-use unisono_kernel::op::Op;
 use unisono_kernel::region::{Layout, Loan, Params, Region, Unreadable};
 use unisono_shm::{Lenders, Mapped};
 
@@ -129,7 +128,7 @@ unsafe impl Lenders for Lent {
 }
 
 #[test]
-fn what_is_lent_is_folded_with_ones_own() {
+fn what_is_lent_is_read_the_way_that_is_there() {
     let layout = Layout::new(Params::new(2)).unwrap();
     let (_memory, region) = segment(&layout);
     let (most, skip) = (5000, 3);
@@ -139,20 +138,20 @@ fn what_is_lent_is_folded_with_ones_own() {
         // SAFETY: it lives longer than the view.
         let region = unsafe { region.clone().with_lenders(NonNull::from(&lent as &dyn Lenders)) };
         let loan = Loan { way: NonZeroU64::MIN, at: 8 };
-        for count in [0, 1, 1023, 1024, 1025, 4097, most] {
-            let own: Vec<u64> = (0..count).map(|i| 7 * i + 1).collect();
-            let mut sums = vec![u64::MAX; count as usize + 8];
-            let (own_bytes, len) = (Buf::new(own.as_ptr().cast_mut().cast(), own.len() * 8), own.len() * 8);
-            let fold = |from, acc: &mut [u64]| {
-                let acc = Buf::new(acc.as_mut_ptr().cast(), len);
-                // SAFETY: as long as `own`, and apart from it; nobody else uses them.
-                unsafe { region.fold_loan_with(1, loan, from, own_bytes, acc, &Op::SUM_U64) }
+        for count in [0, 1, 511, 512, 513, 4097, most] {
+            let (mut copy, bytes) = (vec![u64::MAX; count as usize + 8], 8 * count);
+            let fetch = |from, to: &mut [u64]| {
+                // SAFETY: the vector has room for them; nobody else uses it.
+                unsafe { region.fetch(1, loan, from, Buf::new(to.as_mut_ptr().cast(), bytes as usize)) }
             };
-            assert_eq!(fold(8 * (skip - 1), &mut sums), Ok(()));
-            let right = (0..count).all(|i| sums[i as usize] == ((i + skip) << 20) + 7 * i + 1);
-            assert!(right, "{count} elements, mapped: {maps}");
-            assert!(sums[count as usize..].iter().all(|&beyond| beyond == u64::MAX), "{count}");
-            assert!(fold(8 * (most + skip), &mut sums).is_err() || count == 0, "beyond what is lent: {count}, {maps}");
+            let from = 8 * (skip - 1);
+            assert_eq!(region.is_mapped(1, loan, from, bytes), maps);
+            assert_eq!(fetch(from, &mut copy), Ok(()));
+            assert_eq!(copy[..count as usize], numbers[skip as usize..(skip + count) as usize], "mapped: {maps}");
+            assert!(copy[count as usize..].iter().all(|&beyond| beyond == u64::MAX), "{count}");
+            let beyond = 8 * (most + skip);
+            assert!(!region.is_mapped(1, loan, beyond, bytes) || count == 0, "beyond what is lent: {count}, {maps}");
+            assert!(fetch(beyond, &mut copy).is_err() || count == 0, "beyond what is lent: {count}, {maps}");
         }
     }
 }

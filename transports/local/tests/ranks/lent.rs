@@ -192,3 +192,30 @@ fn rank_0_of_a_scan_lends_in_place() {
         }));
     }
 }
+
+/// The other's operand is copied and folded with the root's own in pieces, the last of which may be short.
+#[test]
+fn a_reduce_of_two_folds_what_is_lent_in_pieces() {
+    for words in [1024, 1025, 1537, 4095, 40_001] {
+        let segment = Segment::new(Params::new(2)).unwrap().lend_from(1);
+        run_on(&segment, |mut comm| {
+            let me = comm.rank();
+            for root in [0, 1, 1, 0] {
+                let value = |rank: u32, at: u64| u64::from(rank + 1) * 1000 + at * 7 + u64::from(root);
+                let mut send: Vec<u8> = (0..words).flat_map(|at| value(me, at).to_ne_bytes()).collect();
+                let mut sums = vec![0xee; send.len() + 8];
+                let receive = (me == root).then(|| Data::bytes_mut(&mut sums[..8 * words as usize]));
+                comm.reduce(Data::bytes_mut(&mut send), receive, Op::SUM_U64, root).unwrap();
+                // As soon as a call returns, nothing of it is read any more.
+                send.fill(0xdd);
+                let sum = |at| (value(0, at) + value(1, at)).to_ne_bytes();
+                assert!(
+                    me != root || (0..words).flat_map(sum).chain([0xee; 8]).eq(sums.iter().copied()),
+                    "{words}, {root}"
+                );
+            }
+        })
+        .unwrap();
+        assert!(is_untouched(&segment), "{words} words");
+    }
+}
