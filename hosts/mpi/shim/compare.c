@@ -18,8 +18,6 @@ enum method {
     METHODS
 };
 
-enum { NO_COLLECTIVE = -1, NO_MEMORY = -2, NOT_TAKEN_OVER = -3 };
-
 /* More than the private caches of today's cores. */
 enum { POOL = 16 << 20 };
 
@@ -133,17 +131,28 @@ static int run(enum shim_collective collective, struct timed *t, enum method met
 
 /*
  * Times a collective of MPI_COMM_WORLD, of so many bytes as tables count them (a multiple of 8): ours, or the MPI's (`theirs`).
- * *ns: the nanoseconds of a call, the same on all ranks. Collective. Returns 0, one of the numbers above, or an error of the MPI.
+ * *ns: the nanoseconds of a call, the same on all ranks. *refused: why nothing is timed, or NULL. Collective. Returns an error of the
+ * MPI, or MPI_SUCCESS.
  */
-SHIM_VISIBLE int unisono_compare(const char *collective, uint64_t bytes, int method, int theirs, uint32_t calls, double *ns) {
+SHIM_VISIBLE int unisono_compare(const char *collective, uint64_t bytes, int method, int theirs, uint32_t calls, double *ns,
+                                 const char **refused) {
     enum shim_collective which = named(collective);
-    if (which == COLLECTIVES || method < 0 || method >= METHODS || !calls) return NO_COLLECTIVE;
+    *refused = which == COLLECTIVES ? "this collective is not compared" : NULL;
+    if (method < 0 || method >= METHODS) *refused = "there is no such method";
+    if (!calls) *refused = "0 calls can't be timed";
+    if (*refused) return MPI_SUCCESS;
     int code = shim_export_barrier((shim_handle)MPI_COMM_WORLD), size, most = 0;
     struct shim_comm *on = code == MPI_SUCCESS && shim_is_on() ? shim_find(MPI_COMM_WORLD) : NULL;
     if (code != MPI_SUCCESS) return code;
-    if (!on || !on->comm) return NOT_TAKEN_OVER;
+    if (!on || !on->comm) {
+        *refused = "the ranks' calls stay with the MPI: they share no memory, or UNISONO=off is set";
+        return MPI_SUCCESS;
+    }
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (bytes > INT_MAX / (uint64_t)size) return NO_MEMORY; /* counts and places are int */
+    if (bytes > INT_MAX / (uint64_t)size) {
+        *refused = "the blocks are too long for counts of type int";
+        return MPI_SUCCESS;
+    }
     size_t side = (size_t)(bytes + sizeof(double)) * (size_t)size;
     size_t pool = method == METHOD_RATE && POOL > 4 * side ? POOL : 4 * side;
     int *lists = calloc((size_t)size, 3 * sizeof *lists);
@@ -154,8 +163,8 @@ SHIM_VISIBLE int unisono_compare(const char *collective, uint64_t bytes, int met
     shim_thread()->inside++;
     code = PMPI_Allreduce(&lacks, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     shim_thread()->inside--;
-    if (code == MPI_SUCCESS && most) code = NO_MEMORY;
-    if (code == MPI_SUCCESS) {
+    if (code == MPI_SUCCESS && most) *refused = "no memory for the blocks";
+    if (code == MPI_SUCCESS && !most) {
         double mine = 0;
         uint32_t left = on->left;
         lay_out(&t, which, bytes, size);

@@ -10,7 +10,7 @@ pub struct Comparison {
     compare: Compare,
 }
 
-type Compare = unsafe extern "C" fn(*const c_char, u64, c_int, c_int, u32, *mut f64) -> c_int;
+type Compare = unsafe extern "C" fn(*const c_char, u64, c_int, c_int, u32, *mut f64, *mut *const c_char) -> c_int;
 
 /// How a call is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,16 +64,18 @@ impl Comparison {
     /// # Errors
     /// No such collective; no memory on some rank; the ranks are not taken over; the MPI's.
     pub fn time(self, collective: &CStr, bytes: u64, method: Method, by: By, calls: u32) -> Result<f64, AttachError> {
-        let (mut ns, theirs) = (0.0, (by == By::Mpi).into());
-        // SAFETY: a string, and a number that is written.
-        match unsafe { (self.compare)(collective.as_ptr(), bytes, method as c_int, theirs, calls, &raw mut ns) } {
-            0 => Ok(ns),
-            -1 => Err(AttachError::Library(format!("{} is not compared", collective.to_string_lossy()))),
-            -2 => Err(AttachError::Library(format!("no memory for blocks of {bytes} bytes"))),
-            -3 => Err(AttachError::Library(
-                "the ranks' calls stay with the MPI: they share no memory, or UNISONO=off is set".into(),
-            )),
-            code => Err(P2pError(code).into()),
+        let (mut ns, mut refused, theirs) = (0.0, core::ptr::null(), (by == By::Mpi).into());
+        let (name, method, ns_to, refused_to) = (collective.as_ptr(), method as c_int, &raw mut ns, &raw mut refused);
+        // SAFETY: a string, and two places that are written.
+        let code = unsafe { (self.compare)(name, bytes, method, theirs, calls, ns_to, refused_to) };
+        if code != 0 {
+            return Err(P2pError(code).into());
         }
+        if refused.is_null() {
+            return Ok(ns);
+        }
+        // SAFETY: a string of the library that is never freed.
+        let refused = unsafe { CStr::from_ptr(refused) }.to_string_lossy();
+        Err(AttachError::Library(format!("{} of {bytes} bytes: {refused}", collective.to_string_lossy())))
     }
 }

@@ -10,7 +10,7 @@ use crate::data::datatype::Data;
 use crate::error::Refusal;
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::engine::loans::Borrowers;
-use crate::shm::engine::pieces::{Cut, Medium};
+use crate::shm::engine::pieces::{Cut, MUTUAL, Medium};
 use crate::shm::gather::exchange::{Gather, check};
 
 /// Block r of the `receive` of all ranks becomes rank r's `send`; `None`: in place, the block is there already. All
@@ -27,7 +27,7 @@ pub fn allgather<'a>(
     check(me, send.as_ref(), Some(&receive), true)?;
     let most = receive.most();
     let medium = Medium::of(most);
-    let cut = Cut::new(most, medium.room(me), 1);
+    let cut = Cut::new(most, medium.room(me), 1, MUTUAL);
     let plan = Gather::plan(Kind::Allgather, me, send, Some(receive), me.size() > 1, Borrowers::Others, cut);
     Ok(Exchange::of(medium, cut.span(most), plan))
 }

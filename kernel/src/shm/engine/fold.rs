@@ -11,7 +11,7 @@ use crate::region::within::fold_private_within;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::Part;
 use crate::shm::engine::loans::{Lent, Origin};
-use crate::shm::engine::pieces::{Medium, Pieces, Readers};
+use crate::shm::engine::pieces::{MUTUAL, Medium, Pieces, Readers};
 
 /// The data of a reduction on one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,7 +79,7 @@ impl Shares {
         let side_by_side = if lines {
             Pieces::known(me, most, op.element(), readers)
         } else {
-            Pieces::queued(me, most, op.element(), readers).map(|pieces| (Medium::Queues, pieces))
+            Pieces::queued(me, most, op.element(), readers, MUTUAL).map(|pieces| (Medium::Queues, pieces))
         };
         if let Ok((medium, pieces)) = side_by_side {
             return Ok((medium, Self { pieces, cycle: 1 }));
@@ -92,7 +92,7 @@ impl Shares {
     /// # Errors
     /// An element is longer than a slot.
     pub(crate) fn one_at_a_time(me: &Member, most: u64, op: &Op) -> Result<Self, Refusal> {
-        let pieces = Pieces::queued(me, most, op.element(), Readers::One)?;
+        let pieces = Pieces::queued(me, most, op.element(), Readers::One, MUTUAL)?;
         Ok(Self { pieces, cycle: me.size().into() })
     }
 

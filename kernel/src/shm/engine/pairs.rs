@@ -96,12 +96,12 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// All blocks have `bytes` bytes. Returns the medium, and what is taken of the queues, too.
+    /// All blocks have `bytes` bytes; fragments for one reader have `least` or more. Returns the medium, and what is taken of the queues, too.
     ///
     /// # Errors
     /// A slot has no room for a byte, which no layout allows.
     #[inline(always)]
-    pub(crate) fn known(me: &Member, bytes: u64) -> Result<(Medium, Span, Self), Refusal> {
+    pub(crate) fn known(me: &Member, bytes: u64, least: u64) -> Result<(Medium, Span, Self), Refusal> {
         let (medium, packing, pieces) = match Pieces::known(me, bytes, 1, Readers::Others) {
             Ok((Medium::Lines, pieces)) => (Medium::Lines, Packing::Line, pieces),
             Ok((medium, pieces)) if bytes <= pieces.cut.fragment.min(SIDE_BY_SIDE) => (medium, Packing::Slot, pieces),
@@ -109,7 +109,7 @@ impl Pairs {
             // writer copies in for the next.
             _ => {
                 let all = bytes.saturating_mul(rounds(me.size()));
-                (Medium::Queues, Packing::Pairwise, Pieces::queued(me, all, 1, Readers::One)?)
+                (Medium::Queues, Packing::Pairwise, Pieces::queued(me, all, 1, Readers::One, least)?)
             }
         };
         let long = packing == Packing::Pairwise && me.size() > 1;
@@ -435,6 +435,7 @@ const fn met(one: Rank, other: Rank, size: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::region::{Layout, Params};
+    use crate::shm::engine::pieces::MUTUAL;
 
     #[test]
     fn two_meet_in_their_round() {
@@ -474,7 +475,7 @@ mod tests {
             (200, Medium::Queues, 1, true, 512),
             (20_000, Medium::Queues, 16, false, 4096),
         ] {
-            let (found, taken, mut pairs) = Pairs::known(&member(3, 4096), bytes).unwrap();
+            let (found, taken, mut pairs) = Pairs::known(&member(3, 4096), bytes, MUTUAL).unwrap();
             assert_eq!(
                 (found, taken, pairs.steps(), pairs.in_slot(0, 0)),
                 (medium, Span { advance: steps, bytes: span }, steps, slot),
@@ -487,7 +488,7 @@ mod tests {
         }
         // With one rank nothing travels.
         for bytes in [8, 200, 20_000] {
-            let (_, span, pairs) = Pairs::known(&member(1, 4096), bytes).unwrap();
+            let (_, span, pairs) = Pairs::known(&member(1, 4096), bytes, MUTUAL).unwrap();
             assert_eq!((span.advance, pairs.posts(0, |_| bytes)), (1, false));
         }
     }

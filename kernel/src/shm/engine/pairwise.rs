@@ -13,7 +13,7 @@ use super::laps;
 use super::line::{self, Heading};
 use super::loans::{Borrowers, Lent, Loans, NO_LOAN, WORDS};
 use super::pairs::Pairs;
-use super::pieces::{Pair, Span, fetch};
+use super::pieces::{MUTUAL, Pair, ROOTED, Span, fetch};
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
 use crate::algorithm::PAIR;
@@ -65,7 +65,8 @@ impl<'a> Pairwise<'a> {
         send: Option<Blocks<'a>>,
         receive: Receive<'a>,
     ) -> Result<Self, Refusal> {
-        let (medium, span, pairs) = Pairs::known(me, bytes)?;
+        let (medium, span, pairs) =
+            Pairs::known(me, bytes, if let Receive::From(..) = receive { ROOTED } else { MUTUAL })?;
         Ok(Self::new(span.within(medium), Blockwise { kind, pairs, send, receive, borrowed: 0, apart: Apart::NONE }))
     }
 

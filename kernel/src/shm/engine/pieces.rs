@@ -79,18 +79,24 @@ pub(crate) struct Cut {
     pub(crate) fragment: u64,
 }
 
+/// Bytes of the shortest fragments of a message where only a root writes, or only a root takes: shorter ones cost more in notification
+/// than they overlap (docs/explanation/parameters.md).
+pub(crate) const ROOTED: u64 = 8 << 10;
+
+/// The same where all ranks write and take: all copy in at the same time, and then out, so that little overlaps.
+pub(crate) const MUTUAL: u64 = 24 << 10;
+
 impl Cut {
     /// Fragments of at most `room` bytes for messages of up to `bytes`, in whole elements of `element` bytes. A long
-    /// message is cut into at least four fragments, so that copying in and copying out overlap.
+    /// message is cut into at least four fragments, but not into shorter ones than `least` bytes, so that copying in and copying out
+    /// overlap.
     #[inline(always)]
-    pub(crate) fn new(bytes: u64, room: u64, element: u64) -> Self {
-        // Shorter ones cost more in notification than they overlap (docs/explanation/parameters.md).
-        const LEAST: u64 = 8192;
-        if bytes <= room.min(LEAST) {
+    pub(crate) fn new(bytes: u64, room: u64, element: u64, least: u64) -> Self {
+        if bytes <= room.min(least) {
             // One fragment: where it ends is not asked, and nothing is divided.
-            return Self { fragment: room.clamp(1, LEAST) };
+            return Self { fragment: room.clamp(1, least) };
         }
-        let fragment = (bytes / 4).next_multiple_of(64).clamp(room.min(LEAST.max(element)), room);
+        let fragment = (bytes / 4).next_multiple_of(64).clamp(room.min(least.max(element)), room);
         Self { fragment: (fragment - if element > 1 { fragment % element } else { 0 }).max(1) }
     }
 
@@ -99,9 +105,9 @@ impl Cut {
     /// # Errors
     /// An element is longer than `room`.
     #[inline(always)]
-    pub(crate) fn whole(bytes: u64, room: u64, element: u64) -> Result<Self, Refusal> {
+    pub(crate) fn whole(bytes: u64, room: u64, element: u64, least: u64) -> Result<Self, Refusal> {
         Refusal::check(Argument::Element, element.min(bytes), Bound::AtMost(room))?;
-        Ok(Self::new(bytes, room, element))
+        Ok(Self::new(bytes, room, element, least))
     }
 
     /// Number of steps of a message of `bytes`: at least one.
@@ -229,17 +235,17 @@ impl Pieces {
         if stride.checked_mul(readers.count(me)).is_some_and(|all| all <= LINE_PAYLOAD) {
             return Ok((Medium::Lines, Self { stride, header: 0, readers, cut: Cut { fragment: stride.max(1) } }));
         }
-        Ok((Medium::Queues, Self::queued(me, most, element, readers)?))
+        Ok((Medium::Queues, Self::queued(me, most, element, readers, MUTUAL)?))
     }
 
-    /// The same, through the queues even if the messages fit into lines.
+    /// The same, through the queues even if the messages fit into lines; long ones are cut into fragments of `least` bytes or more.
     ///
     /// # Errors
     /// As [`Self::known`].
     #[inline(always)]
-    pub(crate) fn queued(me: &Member, most: u64, element: u64, readers: Readers) -> Result<Self, Refusal> {
+    pub(crate) fn queued(me: &Member, most: u64, element: u64, readers: Readers, least: u64) -> Result<Self, Refusal> {
         let room = Self::stride(me, readers, 16)?;
-        let cut = Cut::whole(most, room, element)?;
+        let cut = Cut::whole(most, room, element, least)?;
         Ok(Self { stride: cut.fragment.min(most).next_multiple_of(64).min(room), header: 0, readers, cut })
     }
 
@@ -511,15 +517,18 @@ mod tests {
 
     #[test]
     fn long_messages_are_cut_in_four_at_least() {
-        let fragments = [1000, 20_000, 40_000, 1 << 20].map(|bytes| Cut::new(bytes, 32 << 10, 1).fragment);
-        assert_eq!(fragments, [8192, 8192, 10_048, 32 << 10]);
-        assert_eq!(Cut::new(40_000, 64, 1).fragment, 64, "no more than there is room for");
-        assert_eq!([3, 48, 9000].map(|element| Cut::new(10_000, 32 << 10, element).fragment), [8190, 8160, 9000]);
-        assert_eq!(Cut::whole(100, 64, 64).map(|cut| cut.fragment), Ok(64));
-        let short = [0, 48, 64].map(|bytes| Cut::new(bytes, 64, 48).part(bytes, 0));
+        let fragments =
+            |least| [1000, 20_000, 40_000, 1 << 20].map(|bytes| Cut::new(bytes, 32 << 10, 1, least).fragment);
+        assert_eq!(fragments(ROOTED), [8192, 8192, 10_048, 32 << 10]);
+        assert_eq!(fragments(MUTUAL), [24 << 10, 24 << 10, 24 << 10, 32 << 10]);
+        assert_eq!(Cut::new(40_000, 64, 1, ROOTED).fragment, 64, "no more than there is room for");
+        let whole = |element| Cut::new(10_000, 32 << 10, element, ROOTED).fragment;
+        assert_eq!([3, 48, 9000].map(whole), [8190, 8160, 9000]);
+        assert_eq!(Cut::whole(100, 64, 64, ROOTED).map(|cut| cut.fragment), Ok(64));
+        let short = [0, 48, 64].map(|bytes| Cut::new(bytes, 64, 48, ROOTED).part(bytes, 0));
         assert_eq!(short, [0, 48, 64].map(Part::first), "one fragment has all");
-        assert_eq!(Cut::whole(32, 64, 65).map(|cut| cut.steps(32)), Ok(1), "there is no element so long");
-        assert_eq!(Cut::whole(65, 64, 65), Err(Refusal::new(Argument::Element, 65, Bound::AtMost(64))));
+        assert_eq!(Cut::whole(32, 64, 65, ROOTED).map(|cut| cut.steps(32)), Ok(1), "there is no element so long");
+        assert_eq!(Cut::whole(65, 64, 65, ROOTED), Err(Refusal::new(Argument::Element, 65, Bound::AtMost(64))));
     }
 
     #[test]
@@ -538,7 +547,7 @@ mod tests {
         let strides = |readers, most| {
             [(2, 4096), (5, 4096), (4, 64)].map(|(ranks, slot)| {
                 let me = member(ranks, slot);
-                let pieces = Pieces::queued(&me, most, 1, readers).unwrap();
+                let pieces = Pieces::queued(&me, most, 1, readers, MUTUAL).unwrap();
                 assert_eq!(pieces.header, 0);
                 (pieces.stride, pieces.bytes(&me))
             })
@@ -549,9 +558,9 @@ mod tests {
         // Pieces of short messages lie closer together.
         assert_eq!(strides(Readers::Others, 100), [(128, 128), (128, 512), (16, 48)]);
         assert_eq!(strides(Readers::All, 0), [(0, 0), (0, 0), (0, 0)]);
-        let full = Pieces::queued(&member(6, 64), 8, 1, Readers::Others);
+        let full = Pieces::queued(&member(6, 64), 8, 1, Readers::Others, MUTUAL);
         assert_eq!(full, Err(Refusal::new(Argument::Ranks, 5, Bound::AtMost(4))));
-        assert_eq!(Pieces::queued(&member(1, 64), 8, 1, Readers::Others).map(|pieces| pieces.stride), Ok(64));
+        assert_eq!(Pieces::queued(&member(1, 64), 8, 1, Readers::Others, MUTUAL).map(|pieces| pieces.stride), Ok(64));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::{Apart, Part, copy_private};
 use crate::shm::engine::exchange::{Exchange, Plan};
 use crate::shm::engine::loans::{Borrowers, Origin};
-use crate::shm::engine::pieces::{Cut, Medium, Span, put, take};
+use crate::shm::engine::pieces::{Cut, Medium, ROOTED, Span, put, take};
 
 /// One process's part of a gather or an allgather.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +59,7 @@ impl<'a> Gather<'a> {
         let receive = if me.rank() == root { receive } else { None };
         let own = check(me, send.as_ref(), receive.as_ref(), me.rank() == root)?;
         let medium = Medium::of(own);
-        let cut = Cut::new(own, medium.room(me), 1);
+        let cut = Cut::new(own, medium.room(me), 1, ROOTED);
         let plan = Self::plan(Kind::Gather, me, send, receive, me.rank() != root, Borrowers::One(root), cut);
         Ok(Exchange::of(medium, cut.span(own), plan))
     }

@@ -31,7 +31,7 @@ use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_lent_with, fold_private, fold_shared};
 use crate::shm::engine::loans::{Borrowers, Origin};
-use crate::shm::engine::pieces::{Cut, Medium, put, take};
+use crate::shm::engine::pieces::{Cut, MUTUAL, Medium, ROOTED, put, take};
 
 /// Bytes of operands from which on it pays to copy the other rank's first. One's own is copied while one waits.
 const SWAPPED: u64 = 8 << 10;
@@ -107,7 +107,8 @@ impl<'a> Reduce<'a> {
     ) -> Result<Exchange<Self>, Refusal> {
         let bytes = operand.bytes();
         let medium = Medium::of(bytes);
-        let cut = Cut::whole(bytes, medium.room(me), operand.op.element())?;
+        let least = if let Kind::Reduce = kind { ROOTED } else { MUTUAL };
+        let cut = Cut::whole(bytes, medium.room(me), operand.op.element(), least)?;
         // In place, this rank's operand is overwritten before it is folded: so it is posted, and folded from the
         // fragment.
         let early = highest.is_some_and(|highest| highest > me.rank());

@@ -28,7 +28,7 @@ use crate::shm::engine::copy::Part;
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_own};
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Medium, Pair, Pieces, Readers, Span, put, take};
+use crate::shm::engine::pieces::{MUTUAL, Medium, Pair, Pieces, Readers, Span, put, take};
 
 /// One process's part of a reduce.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ impl<'a> Slices<'a> {
     /// Is there another rank than the root, and has a slot room for an element of each slice?
     #[inline]
     pub fn applies(me: &Member, op: &Op) -> bool {
-        me.size() > 1 && Pieces::queued(me, op.element(), op.element(), Readers::Others).is_ok()
+        me.size() > 1 && Pieces::queued(me, op.element(), op.element(), Readers::Others, MUTUAL).is_ok()
     }
 
     /// The fold of the `send` of all ranks into the root's `receive`, which is significant only there. In place: `receive` is
@@ -78,7 +78,7 @@ impl<'a> Slices<'a> {
         let receive = if me.rank() == root { Some(receive.ok_or_else(absent)?) } else { None };
         Operand::check(&send, receive.as_ref(), &op)?;
         let slice = op.count(send.len())?.div_ceil(u64::from(me.size()) - 1) * op.element();
-        let pieces = Pieces::queued(me, slice, op.element(), Readers::Others)?;
+        let pieces = Pieces::queued(me, slice, op.element(), Readers::Others, MUTUAL)?;
         let own = Extent::new(0, 0);
         Ok(Self { me: me.rank(), size: me.size(), root, send, receive, op, slice, pieces, own })
     }

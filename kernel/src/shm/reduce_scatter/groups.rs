@@ -27,7 +27,7 @@ use crate::shm::engine::copy::Part;
 use crate::shm::engine::exchange::{Exchange, Plan};
 use crate::shm::engine::fold::fold_shared;
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Medium, Pair, Pieces, Readers, Span, take};
+use crate::shm::engine::pieces::{MUTUAL, Medium, Pair, Pieces, Readers, Span, take};
 use crate::shm::reduce_scatter::exchange::check;
 
 /// Steps of a piece.
@@ -53,7 +53,7 @@ impl<'a> Grouped<'a> {
     pub fn applies(me: &Member, op: &Op) -> bool {
         op.commutative()
             && Groups::of(me.size()).is_some()
-            && Pieces::queued(me, op.element(), op.element(), Readers::All).is_ok()
+            && Pieces::queued(me, op.element(), op.element(), Readers::All, MUTUAL).is_ok()
     }
 
     /// `receive` becomes the fold of block `me` of the `send` of all ranks. All ranks know all lengths. In place:
@@ -71,7 +71,7 @@ impl<'a> Grouped<'a> {
         check(me, &send, &receive, &op)?;
         let groups = Groups::of(me.size()).filter(|_| op.commutative());
         let groups = groups.ok_or(Refusal::not(Argument::Operation, Condition::Applicable))?;
-        let pieces = Pieces::queued(me, send.most(), op.element(), Readers::All)?;
+        let pieces = Pieces::queued(me, send.most(), op.element(), Readers::All, MUTUAL)?;
         Ok(Self { me: me.rank(), groups, send, receive, op, pieces, own: Extent::new(0, 0) })
     }
 

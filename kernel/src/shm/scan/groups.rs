@@ -24,7 +24,7 @@ use crate::shm::engine::copy::copy_private;
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_shared};
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Cut, Medium, Span, put, take};
+use crate::shm::engine::pieces::{Cut, MUTUAL, Medium, Span, put, take};
 
 /// Most pieces of a batch.
 const BATCH: u64 = 8;
@@ -72,7 +72,7 @@ impl<'a> Grouped<'a> {
         highest: Option<Rank>,
     ) -> Result<Exchange<Self>, Refusal> {
         Operand::check(&send, Some(&receive), &op)?;
-        let cut = Cut::whole(send.len(), Medium::Queues.room(me), op.element())?;
+        let cut = Cut::whole(send.len(), Medium::Queues.room(me), op.element(), MUTUAL)?;
         let Span { advance: pieces, bytes } = cut.span(send.len());
         let plan = Self { kind, me: me.rank(), size: me.size(), highest, send, receive, op, cut, pieces };
         Ok(Exchange::of(Medium::Queues, Span { advance: plan.steps(), bytes }, plan))
@@ -189,7 +189,7 @@ mod tests {
                     let highest = rank.checked_sub(exclusive.into());
                     let (me, op) = (Member::new(layout, rank).unwrap(), Op::SUM_I64);
                     let kind = if exclusive { Kind::Exscan } else { Kind::Scan };
-                    let cut = Cut::whole(8, 64, 8).unwrap();
+                    let cut = Cut::whole(8, 64, 8, MUTUAL).unwrap();
                     let (send, receive) = (data, data);
                     Grouped { kind, me: me.rank(), size, highest, send, receive, op, cut, pieces: 1 }
                 })
