@@ -118,7 +118,7 @@ unsafe impl<R: Region> Region for Lending<R> {
     }
 
     fn is_mapped(&self, _: Rank, loan: Loan, _: u64, _: u64) -> bool {
-        loan.way.get() % 2 == 0
+        loan.way.get().is_multiple_of(2)
     }
 
     unsafe fn fetch(&self, lender: Rank, loan: Loan, from: u64, dst: Buf) -> Result<(), Unreadable> {

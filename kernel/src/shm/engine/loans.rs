@@ -103,11 +103,10 @@ impl Lent {
         let step = if step > 0 { step } else { bytes.max(1) };
         for done in (0..bytes).step_by(step as usize) {
             let piece = |of: Buf| Buf::new(of.ptr().wrapping_add(done as usize), step.min(bytes - done) as usize);
-            // SAFETY: parts of the memory that the caller promises.
-            unsafe {
-                self.fetch(region, at.wrapping_add(done), piece(acc))?;
-                region.fold_private(piece(own), piece(acc), op);
-            }
+            // SAFETY: a part of the memory that the caller promises.
+            unsafe { self.fetch(region, at.wrapping_add(done), piece(acc)) }?;
+            // SAFETY: as above.
+            unsafe { region.fold_private(piece(own), piece(acc), op) };
         }
         Ok(())
     }
