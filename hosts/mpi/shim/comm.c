@@ -180,7 +180,7 @@ static uint32_t left_of(const unisono_mpi_lease *lease) {
 }
 
 bool shim_leaves(const struct shim_comm *on, enum shim_collective collective, uint64_t bytes, bool commutes) {
-    return unisono_mpi_leaves(on->lease, ruled[collective], bytes, commutes);
+    return unisono_mpi_leaves(on->lease, ruled[collective], bytes, commutes) || on->yields;
 }
 
 /* ---- Preparing -------------------------------------------------------------------------------------------- */

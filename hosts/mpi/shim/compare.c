@@ -1,5 +1,5 @@
 /*
- * Times a collective as Unisono runs it, or as the MPI does: what `unisono tune --preload` compares (hosts/mpi/src/compare.rs).
+ * Times a collective as Unisono runs it, or as the MPI does where a table leaves it the call: what `unisono tune --preload` compares (hosts/mpi/src/compare.rs).
  *
  * The definitions are those of the benchmarks that users run, and one with buffers that are not in the caches. Each is a
  * mean over `calls` calls, which others precede that are not timed.
@@ -37,15 +37,11 @@ struct timed {
 #define NEIGHBORHOOD(...)
 #include "collectives.def"
 
-/* Calls Unisono's function, or the MPI's. */
-static int call(enum shim_collective collective, const struct timed *t, bool theirs) {
+/* Calls the function that replaces the MPI's. */
+static int call(enum shim_collective collective, const struct timed *t) {
     switch (collective) {
 #define COLLECTIVE(NUMBER, Name, name, plan, parts, ...)                                                               \
-    case NUMBER: {                                                                                                     \
-        typedef int function(SHIM_PARTS(parts, _C));                                                                   \
-        function *underlying = (function *)SHIM_ONCE(shim_function, "PMPI_" #Name);                                    \
-        return (theirs ? underlying : shim_export_##name)(SHIM_PARTS(parts, _TIMED));                                  \
-    }
+    case NUMBER: return shim_export_##name(SHIM_PARTS(parts, _TIMED));
 #define NEIGHBORHOOD(...)
 #include "collectives.def"
     default: return MPI_ERR_OTHER;
@@ -101,8 +97,8 @@ static void lay_out(struct timed *t, enum shim_collective collective, uint64_t b
 }
 
 /* Runs the calls; *mine: this rank's nanoseconds for each. */
-static int run(enum shim_collective collective, struct timed *t, enum method method, bool theirs, uint32_t calls, size_t side,
-               char *pool, double *mine) {
+static int run(enum shim_collective collective, struct timed *t, enum method method, uint32_t calls, size_t side, char *pool,
+               double *mine) {
     size_t slots = method == METHOD_RATE ? POOL / (2 * side + 1) : 1, slot = 0;
     if (slots < 1 + (method == METHOD_RATE)) slots++;
     int code = MPI_SUCCESS, size;
@@ -118,7 +114,7 @@ static int run(enum shim_collective collective, struct timed *t, enum method met
         t->send = pool + 2 * side * slot, t->receive = pool + 2 * side * slot + side;
         slot = slot + 1 < slots ? slot + 1 : 0;
         double start = method == METHOD_OSU ? now() : 0;
-        if (code == MPI_SUCCESS) code = call(collective, t, theirs);
+        if (code == MPI_SUCCESS) code = call(collective, t);
         if (method == METHOD_OSU && code == MPI_SUCCESS) {
             double took = now() - start - cost;
             sum += took > 0 ? took : 0;
@@ -168,9 +164,10 @@ SHIM_VISIBLE int unisono_compare(const char *collective, uint64_t bytes, int met
         double mine = 0;
         uint32_t left = on->left;
         lay_out(&t, which, bytes, size);
-        on->left = 0; /* ours is compared, whatever a table says */
-        code = run(which, &t, (enum method)method, theirs, calls, side, at, &mine);
-        on->left = left;
+        /* Whatever a table says. What is left to the MPI takes the way of such a call: it is planned first. */
+        on->left = theirs ? (uint32_t)1 << which : 0, on->yields = theirs;
+        code = run(which, &t, (enum method)method, calls, side, at, &mine);
+        on->left = left, on->yields = false;
         if (method == METHOD_OSU) mine /= size;
         shim_thread()->inside++;
         if (code == MPI_SUCCESS)

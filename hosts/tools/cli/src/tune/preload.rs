@@ -26,6 +26,8 @@ const ROUNDS: usize = 11;
 const ELSEWHERE: usize = 11;
 /// With fewer rounds than this where the cores are to be, all count: a median's interval of 95 % needs as many.
 const LEAST: usize = 6;
+/// Bytes of messages whose time hardly depends on their length: shorter ones than the shortest of these that is measured are as that.
+const SHORT: u64 = 64;
 /// The most seconds of one sample.
 const SAMPLE: f64 = 3e-3;
 
@@ -228,6 +230,14 @@ struct Left {
     ratios: Span<f64>,
 }
 
+/// The lengths that a rule is for which was measured `at` one of these: those around it; of the shortest one, if that is short, also all
+/// below it.
+fn reach(at: u64, lengths: &[u64]) -> Span<u64> {
+    let around = around(at, lengths);
+    let shortest = at <= SHORT && around.least == at;
+    Span::new(if shortest { Span::<u64>::ANY.least } else { around.least }, around.most)
+}
+
 /// The rules: a collective and range of lengths is left to the MPI where one of its forms loses, and none wins.
 fn left(cells: &[Cell], lengths: &[u64]) -> Vec<Left> {
     let mut left: Vec<Left> = Vec::new();
@@ -240,7 +250,7 @@ fn left(cells: &[Cell], lengths: &[u64]) -> Vec<Left> {
             if of_rule.iter().any(|cell| cell.wins()) || !of_rule.iter().any(|cell| cell.loses()) {
                 continue;
             }
-            let bytes = at.map_or(Span::<u64>::ANY, |at| around(at, lengths));
+            let bytes = at.map_or(Span::<u64>::ANY, |at| reach(at, lengths));
             let rule = Rule { bytes, ranks, ..Rule::all(kind, Choice::Mpi) };
             let ratios = of_rule.iter().map(|cell| cell.ratio);
             let ratios = Span::new(ratios.clone().fold(f64::INFINITY, f64::min), ratios.fold(0.0, f64::max));
@@ -327,6 +337,11 @@ mod tests {
         assert_eq!(of([WINS, LEVEL, LOSES, (1.4, 1.5, 1.6)]), [wide]);
         let slightly = (1.01, 1.02, 1.05);
         assert_eq!(of([slightly; 4]), Vec::<String>::new(), "not worth a rule");
+        let short = "shm bcast bytes ..256 ranks 2 use mpi # ours takes 1.20 to 1.20 of its time";
+        assert_eq!(of([LOSES, WINS, WINS, WINS]), [short], "and shorter ones");
+        let long = [cell(Collective::Bcast, "bcast", 200_000, LOSES)];
+        assert_eq!(reach(200_000, &[200_000]).least, 200_000);
+        assert_eq!(lines(&left(&long, &[200_000])).len(), 1);
     }
 
     #[test]
