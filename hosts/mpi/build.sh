@@ -25,7 +25,7 @@ case $found in *mpicc*) ;; *) if command -v mpicc >/dev/null; then found="$found
 # The exported names: the MPI's, which its functions for Fortran call, too; that of include/unisono_messages.h; and that of shim/compare.c.
 exports=$release/unisono_mpi_exports
 cat >"$exports" <<'END'
-{ global: MPI_*; PMPI_*; MPIX_*_init; PMPIX_*_init; unisono_messages_connect; unisono_compare; local: *; };
+{ global: MPI_*; PMPI_*; MPIX_*_init; PMPIX_*_init; unisono_messages_connect; unisono_time; local: *; };
 END
 
 # What a compiler's wrapper adds to find mpi.h, without the libraries it links.

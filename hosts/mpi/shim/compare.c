@@ -128,10 +128,10 @@ static int run(enum shim_collective collective, struct timed *t, enum method met
 /*
  * Times a collective of MPI_COMM_WORLD, of so many bytes as tables count them (a multiple of 8): ours, or the MPI's (`theirs`).
  * *ns: the nanoseconds of a call, the same on all ranks. *refused: why nothing is timed, or NULL. Collective. Returns an error of the
- * MPI, or MPI_SUCCESS.
+ * MPI, or MPI_SUCCESS. A program of another version finds it by its name: who changes the arguments changes that, too.
  */
-SHIM_VISIBLE int unisono_compare(const char *collective, uint64_t bytes, int method, int theirs, uint32_t calls, double *ns,
-                                 const char **refused) {
+SHIM_VISIBLE int unisono_time(const char *collective, uint64_t bytes, int method, int theirs, uint32_t calls, double *ns,
+                              const char **refused) {
     enum shim_collective which = named(collective);
     *refused = which == COLLECTIVES ? "this collective is not compared" : NULL;
     if (method < 0 || method >= METHODS) *refused = "there is no such method";

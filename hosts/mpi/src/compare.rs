@@ -46,10 +46,10 @@ impl Comparison {
     /// None is preloaded.
     ///
     /// # Safety
-    /// If the process has a function `unisono_compare`, it is Unisono's.
+    /// If the process has a function `unisono_time`, it is Unisono's.
     pub unsafe fn of_process() -> Result<Self, AttachError> {
         // SAFETY: a string.
-        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"unisono_compare".as_ptr()) };
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"unisono_time".as_ptr()) };
         if found.is_null() {
             return Err(AttachError::Library("no library of Unisono for an MPI is preloaded".into()));
         }
