@@ -75,7 +75,7 @@ impl Comparison {
             return Ok(ns);
         }
         // SAFETY: a string of the library that is never freed.
-        let refused = unsafe { CStr::from_ptr(refused) }.to_string_lossy();
-        Err(AttachError::Library(format!("{} of {bytes} bytes: {refused}", collective.to_string_lossy())))
+        let refused = unsafe { CStr::from_ptr(refused) };
+        Err(AttachError::Library(refused.to_string_lossy().into_owned()))
     }
 }
