@@ -69,6 +69,21 @@ fn all_forms_pass_in_all_interleavings() {
     assert_eq!((outcome.failure, outcome.complete), (None, true));
 }
 
+/// One block, in a slot: a rank that finds the writer's line at once takes it in the short loop, and one that waits for the line in the
+/// long one.
+const SLOT: &str = "ranks 5
+seed 3621290370
+segment 4 1 192 0 0 0 0 0 0 0
+call 0 0 alltoallv auto 0 0 none 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0
+* run 0
+";
+
+#[test]
+fn a_rank_that_has_waited_reads_as_one_that_has_not() {
+    let outcome = order_text(&Program::parse(SLOT).unwrap(), Mutation::None, Limits::default()).unwrap();
+    assert_eq!((outcome.failure, outcome.complete), (None, true));
+}
+
 #[test]
 fn faults_are_found() {
     let lost = |words| Mutation::Lose(words, None);

@@ -11,7 +11,7 @@
 //! that it writes: it can't tell any more which of them held the last ones.
 
 use super::line::{self, Body, Heading};
-use super::loans::WORDS;
+use super::loans::{self, WORDS};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::buffer::Buf;
@@ -41,14 +41,10 @@ pub(crate) fn of<R: Region>(region: &R, me: &Member, operation: u64, writer: Ran
     me.layout().lap(Lap::of_word(u64::from_ne_bytes(word)))
 }
 
-/// [`of`] another rank's message that is whole in its slot; `None`: it is lent.
+/// [`of`] another rank's message that is whole in its slot; `None`: it is lent. By the same reads as in the long loop: a rank that has
+/// waited for the line goes on there, and the explorer takes a rank's reads to be the same in both.
 #[inline(always)]
 pub(crate) fn unlent<R: Region>(region: &R, me: &Member, operation: u64, writer: Rank) -> Option<Lap> {
-    let mut words = [1; WORDS + 1];
-    let bytes = size_of_val(&words) as u64;
-    let at = me.layout().line_body(writer, operation, 8 + bytes).part(8, bytes);
-    // SAFETY: as in `of`.
-    unsafe { region.read(at, Buf::new(words.as_mut_ptr().cast(), bytes as usize)) };
-    let [way, .., lap] = words;
-    (way == 0).then(|| me.layout().lap(Lap::of_word(lap)))
+    let [way, ..] = loans::words(region, me, operation, writer);
+    (way == 0).then(|| of(region, me, operation, writer))
 }

@@ -198,7 +198,7 @@ pub struct Loans {
 
 /// The words of a line, which was received.
 #[inline]
-fn words<R: Region>(region: &R, me: &Member, operation: u64, peer: Rank) -> [u64; WORDS] {
+pub(super) fn words<R: Region>(region: &R, me: &Member, operation: u64, peer: Rank) -> [u64; WORDS] {
     let (mut words, bytes) = ([0; WORDS], 8 * WORDS as u64);
     let at = me.layout().line_body(peer, operation, 8 + bytes).part(8, bytes);
     // SAFETY: S3, `peer` published the line and reuses it only after our `done`. The array is ours.
