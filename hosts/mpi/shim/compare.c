@@ -1,5 +1,6 @@
 /*
- * Times a collective as Unisono runs it, or as the MPI does where a table leaves it the call: what `unisono tune --preload` compares (hosts/mpi/src/compare.rs).
+ * Times a collective as Unisono runs it, or as the MPI does where a table leaves it the call: what `unisono tune --preload` compares
+ * (hosts/mpi/src/compare.rs).
  *
  * The definitions are those of the benchmarks that users run, and one with buffers that are not in the caches. Each is a
  * mean over `calls` calls, which others precede that are not timed.

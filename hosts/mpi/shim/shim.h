@@ -385,7 +385,7 @@ struct shim_comm {
     enum shim_moves moves; /* the least of its ranks */
     int rank, size;
     uint32_t left; /* bit i: a decision table leaves some calls of enum shim_collective's i to the MPI */
-    bool yields;   /* all of these calls are left (compare.c) */
+    bool yields;   /* all calls of the collectives in `left` are left, whatever their lengths (compare.c) */
     unisono_mpi_lease *lease;
     struct shim_topology *topology; /* its neighbors, once they were looked up; else null */
     struct shim_comm *next; /* in the list of unused entries */
