@@ -6,7 +6,7 @@
 //!
 //! Which lap is the fastest depends on where the lines of a slot lie when it is written again, and so on the machine and on
 //! the program: each writer's [region](Region::lap) says which one it takes, for each operation anew. The word stands behind
-//! those of the [loans](super::loans), in each line that has no fragment. A lap has a power of two of slots, whatever
+//! those of the [loans], in each line that has no fragment. A lap has a power of two of slots, whatever
 //! the word says. When a writer changes its lap, the fragments of all operations before must have been taken from the slots
 //! that it writes: it can't tell any more which of them held the last ones.
 
