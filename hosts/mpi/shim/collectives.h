@@ -326,7 +326,7 @@ INLINE uint64_t table_bytes(const struct shim_call *c) {
     case GATHER:
     case SCATTER:
     case ALLGATHER:
-    case ALLTOALL: return block_bytes(s->blocks ? s : r);
+    case ALLTOALL: return s->blocks ? block_bytes(s) : block_bytes(r);
     case ALLGATHERV:
         for (int b = 0; b < r->blocks; b++)
             if (shim_bytes_of(r, b) > most) most = shim_bytes_of(r, b);
