@@ -8,6 +8,9 @@
  *
  * Each plan is compiled twice. The first one has `usual` set, a constant: it goes on only with what most calls are (shim.h,
  * struct shim_call), and so needs no code for the rest. Where a call is another one it has changed nothing, and the second plan begins anew.
+ *
+ * Code may not choose between the addresses of two sides, even in a case that is never reached: the compiler then keeps the call in memory, sets its
+ * 400 bytes to zero and reads `usual` from there (docs/explanation/decisions.md, 96). .ci/test-mpi looks at the functions' stack frames.
  */
 #ifndef COLLECTIVES_H
 #define COLLECTIVES_H
