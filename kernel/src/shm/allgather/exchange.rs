@@ -8,9 +8,9 @@ use crate::comm::Member;
 use crate::data::blocks::Blocks;
 use crate::data::datatype::Data;
 use crate::error::Refusal;
+use crate::shm::engine::cut::{Cut, MUTUAL, Medium};
 use crate::shm::engine::exchange::Exchange;
 use crate::shm::engine::loans::Borrowers;
-use crate::shm::engine::pieces::{Cut, MUTUAL, Medium};
 use crate::shm::gather::exchange::{Gather, check};
 
 /// Block r of the `receive` of all ranks becomes rank r's `send`; `None`: in place, the block is there already. All

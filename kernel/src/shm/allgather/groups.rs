@@ -22,9 +22,10 @@ use crate::error::Refusal;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::columns::Groups;
 use crate::shm::engine::copy::{Part, copy_private};
+use crate::shm::engine::cut::{Medium, Span};
 use crate::shm::engine::exchange::{Exchange, Plan};
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Medium, Span, put, take};
+use crate::shm::engine::pieces::{put, take};
 use crate::shm::gather::exchange::check;
 
 /// One process's part of an allgather.

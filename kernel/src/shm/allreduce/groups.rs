@@ -28,10 +28,11 @@ use crate::op::Op;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::columns::{Columns, Groups};
 use crate::shm::engine::copy::{Part, copy_private};
+use crate::shm::engine::cut::{Medium, Span};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_shared};
 use crate::shm::engine::loans::{Borrowers, Origin};
-use crate::shm::engine::pieces::{Medium, Span, put, take};
+use crate::shm::engine::pieces::{put, take};
 
 /// Most pieces of a batch.
 const BATCH: u64 = 8;

@@ -20,10 +20,11 @@ use crate::error::Refusal;
 use crate::op::Op;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::{Part, copy_private};
+use crate::shm::engine::cut::{Medium, Span};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Medium, Pair, Span, put, take};
+use crate::shm::engine::pieces::{Pair, put, take};
 
 /// Most pieces of a batch: half a queue of the default length, so that a batch can be posted at once.
 const BATCH: u64 = 8;

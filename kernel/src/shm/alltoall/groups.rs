@@ -22,9 +22,10 @@ use crate::region::{Extent, Region, Unreadable};
 use crate::shm::alltoall::pairwise::check;
 use crate::shm::engine::columns::Groups;
 use crate::shm::engine::copy::{Part, copy_private};
+use crate::shm::engine::cut::{Medium, Span};
 use crate::shm::engine::exchange::{Exchange, Plan};
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Medium, Span, put, take};
+use crate::shm::engine::pieces::{put, take};
 
 /// Bytes at a multiple of which the blocks for one column, or one group, begin.
 const ALIGNED: u64 = 64;

@@ -18,10 +18,10 @@ use crate::machine::poll::{Halt, Poll};
 use crate::machine::{Operation, over};
 use crate::region::Region;
 use crate::shm::engine::copy::{Part, copy_private};
+use crate::shm::engine::cut::Span;
 use crate::shm::engine::exchange::Order;
 use crate::shm::engine::line_blocks::{Lengths, OnLines};
 use crate::shm::engine::pairwise::Pairwise;
-use crate::shm::engine::pieces::Span;
 
 /// One process's part of an alltoall.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

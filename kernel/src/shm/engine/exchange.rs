@@ -5,10 +5,10 @@
 //! others. Where not all ranks know all lengths, each writer chooses: a message that fits its line travels there, in
 //! step 0; a longer one travels through its queue, or is [lent](super::loans).
 
+use super::cut::{Medium, Span};
 use super::laps;
 use super::line::{self, Heading};
 use super::loans::{Borrowers, Lent, Loans, NO_LOAN, Origin};
-use super::pieces::{Medium, Span};
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
 use crate::algorithm::PAIR;

@@ -10,8 +10,9 @@ use crate::op::Op;
 use crate::region::within::fold_private_within;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::Part;
+use crate::shm::engine::cut::{MUTUAL, Medium};
 use crate::shm::engine::loans::{Lent, Origin};
-use crate::shm::engine::pieces::{MUTUAL, Medium, Pieces, Readers};
+use crate::shm::engine::pieces::{Pieces, Readers};
 
 /// The data of a reduction on one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

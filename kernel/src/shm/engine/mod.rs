@@ -5,7 +5,8 @@
 //! | `steps` | the loop of both engines: in which step a process posts a fragment, and in which it takes others |
 //! | `exchange` | the engine for messages to all ranks; each collective is a plan for it |
 //! | `pairwise`, `pairs` | the engine for a block of each pair of ranks, and the places through which blocks travel |
-//! | `pieces` | how messages are cut into fragments |
+//! | `cut` | how messages are cut into fragments, and where these lie |
+//! | `pieces` | the parts of a fragment for several readers |
 //! | `line` | posted lines: a head and up to 112 bytes |
 //! | `line_blocks` | blocks for all other ranks side by side in a line |
 //! | `laps` | how a writer passes through its queue |
@@ -15,6 +16,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod copy;
+pub mod cut;
 pub mod exchange;
 pub(crate) mod fold;
 pub mod laps;

@@ -24,7 +24,8 @@
 //! What is posted in step 0 must be taken in step 0: later it may be overwritten, since `acked` names a step for all
 //! writers together.
 
-use super::pieces::{Medium, Pair, Pieces, Readers, Span};
+use super::cut::{Medium, Span};
+use super::pieces::{Pair, Pieces, Readers};
 use crate::Rank;
 use crate::comm::Member;
 use crate::data::blocks::Blocks;
@@ -435,7 +436,7 @@ const fn met(one: Rank, other: Rank, size: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::region::{Layout, Params};
-    use crate::shm::engine::pieces::MUTUAL;
+    use crate::shm::engine::cut::MUTUAL;
 
     #[test]
     fn two_meet_in_their_round() {

@@ -8,12 +8,13 @@
 //! it must wait for readers.
 
 use super::copy::{Apart, Part, copy_private};
+use super::cut::{MUTUAL, ROOTED, Span};
 use super::exchange::Order;
 use super::laps;
 use super::line::{self, Heading};
 use super::loans::{Borrowers, Lent, Loans, NO_LOAN, WORDS};
 use super::pairs::Pairs;
-use super::pieces::{MUTUAL, Pair, ROOTED, Span, fetch};
+use super::pieces::{Pair, fetch};
 use super::steps::{Clock, Engine, Steps, Taking};
 use crate::Rank;
 use crate::algorithm::PAIR;

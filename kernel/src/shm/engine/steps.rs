@@ -21,10 +21,10 @@
 //! The [`Engine`] says from which ranks a process takes fragments, and where these lie: for messages to all ranks
 //! ([`exchange`](super::exchange)), or for a block of each pair of ranks ([`pairwise`](super::pairwise)).
 
+use super::cut::Span;
 use super::laps;
 use super::line::{self, Body, Heading};
 use super::loans::{self, Borrowers, Loans};
-use super::pieces::Span;
 use crate::Rank;
 use crate::collective::Kind;
 use crate::comm::Member;

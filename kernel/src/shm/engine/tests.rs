@@ -14,10 +14,11 @@
 //! | nothing | a rank whose `takes_any` is false takes nothing |
 //! | alone | in a rooted operation only the root posts after step 0, for one reader in each step |
 
+use super::cut::Medium;
 use super::exchange::{Exchange, Plan, ToAll};
 use super::pairs::Pairs;
 use super::pairwise::Blockwise;
-use super::pieces::{Medium, Pair};
+use super::pieces::Pair;
 use super::steps::{Clock, Engine, Steps};
 use crate::Rank;
 use crate::comm::Member;

@@ -16,9 +16,10 @@ use crate::data::datatype::Data;
 use crate::error::{Argument, Bound, Refusal};
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::{Apart, Part, copy_private};
+use crate::shm::engine::cut::{Cut, Medium, ROOTED, Span};
 use crate::shm::engine::exchange::{Exchange, Plan};
 use crate::shm::engine::loans::{Borrowers, Origin};
-use crate::shm::engine::pieces::{Cut, Medium, ROOTED, Span, put, take};
+use crate::shm::engine::pieces::{put, take};
 
 /// One process's part of a gather or an allgather.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -20,9 +20,9 @@ use crate::machine::{Operation, over};
 use crate::region::Region;
 use crate::region::layout::LINE_PAYLOAD;
 use crate::shm::engine::copy::{Part, copy_private};
+use crate::shm::engine::cut::Span;
 use crate::shm::engine::exchange::Order;
 use crate::shm::engine::line::{self, Body, Heading};
-use crate::shm::engine::pieces::Span;
 use crate::shm::gather::exchange::check;
 
 /// The longest block, in bytes.

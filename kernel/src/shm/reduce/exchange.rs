@@ -28,10 +28,11 @@ use crate::op::Op;
 use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::copy_private;
+use crate::shm::engine::cut::{Cut, MUTUAL, Medium, ROOTED};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_lent_with, fold_private, fold_shared};
 use crate::shm::engine::loans::{Borrowers, Origin};
-use crate::shm::engine::pieces::{Cut, MUTUAL, Medium, ROOTED, put, take};
+use crate::shm::engine::pieces::{put, take};
 
 /// Bytes of operands from which on it pays to copy the other rank's first. One's own is copied while one waits.
 const SWAPPED: u64 = 8 << 10;

@@ -28,10 +28,11 @@ use crate::region::within::copy_within;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::columns::{Columns, Groups};
 use crate::shm::engine::copy::Part;
+use crate::shm::engine::cut::{Medium, Span};
 use crate::shm::engine::exchange::{Exchange, Plan};
 use crate::shm::engine::fold::Operand;
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Medium, Span, put, take};
+use crate::shm::engine::pieces::{put, take};
 
 /// One process's part of a reduce.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

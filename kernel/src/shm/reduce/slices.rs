@@ -25,10 +25,11 @@ use crate::op::Op;
 use crate::region::within::copy_within;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::Part;
+use crate::shm::engine::cut::{MUTUAL, Medium, Span};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_own};
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{MUTUAL, Medium, Pair, Pieces, Readers, Span, put, take};
+use crate::shm::engine::pieces::{Pair, Pieces, Readers, put, take};
 
 /// One process's part of a reduce.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -22,10 +22,11 @@ use crate::error::{Argument, Bound, Refusal};
 use crate::op::Op;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::{Part, copy_private};
+use crate::shm::engine::cut::Span;
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, Shares, fold_shared};
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Pair, Span, take};
+use crate::shm::engine::pieces::{Pair, take};
 
 /// Checks the arguments of a reduce_scatter.
 #[inline(always)]

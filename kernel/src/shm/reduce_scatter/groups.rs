@@ -24,10 +24,11 @@ use crate::op::Op;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::columns::Groups;
 use crate::shm::engine::copy::Part;
+use crate::shm::engine::cut::{MUTUAL, Medium, Span};
 use crate::shm::engine::exchange::{Exchange, Plan};
 use crate::shm::engine::fold::fold_shared;
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{MUTUAL, Medium, Pair, Pieces, Readers, Span, take};
+use crate::shm::engine::pieces::{Pair, Pieces, Readers, take};
 use crate::shm::reduce_scatter::exchange::check;
 
 /// Steps of a piece.

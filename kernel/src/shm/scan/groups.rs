@@ -21,10 +21,11 @@ use crate::error::Refusal;
 use crate::op::Op;
 use crate::region::{Extent, Region, Unreadable};
 use crate::shm::engine::copy::copy_private;
+use crate::shm::engine::cut::{Cut, MUTUAL, Medium, Span};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_shared};
 use crate::shm::engine::loans::Origin;
-use crate::shm::engine::pieces::{Cut, MUTUAL, Medium, Span, put, take};
+use crate::shm::engine::pieces::{put, take};
 
 /// Most pieces of a batch.
 const BATCH: u64 = 8;

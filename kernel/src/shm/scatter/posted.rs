@@ -20,9 +20,9 @@ use crate::machine::poll::Poll;
 use crate::machine::{Operation, over};
 use crate::region::Region;
 use crate::shm::engine::copy::{Part, copy_private};
+use crate::shm::engine::cut::Span;
 use crate::shm::engine::line_blocks::{Lengths, OnLines};
 use crate::shm::engine::pairwise::Pairwise;
-use crate::shm::engine::pieces::Span;
 
 /// One process's part of a scatter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
