@@ -25,16 +25,21 @@ const SPACING: u64 = 256 << 10;
 /// If so many bytes are written without a probe, copies pass over other places now, and there will be other probes.
 const LOST: u64 = 1 << 20;
 
-/// Of so many probes one is written past the caches, to know what that takes; at first, of fewer.
-const ASIDE: u64 = 32;
+/// Of so many probes one is written past the caches, to know what that takes; at first, of fewer. It depends on what else goes to
+/// memory: after messages of 3 MB, others would long be compared with what it took then, if these probes were rare.
+const ASIDE: u64 = 8;
 const ASIDE_FIRST: u64 = 4;
 
-/// Of so many probes one is timed as long as none of them is slow: the clock waits for the stores before.
+/// Of so many probes one is timed as long as none of them is slow, one of them just after one past the caches: the clock waits for the
+/// stores before.
 const SELDOM: u64 = 4;
 
-/// A probe is slow if it takes this much longer than one past the caches. One for near readers takes about as long as that
-/// while the other copies go past the caches: its lines stay in the caches of the cores themselves then.
-const SLOWER: (u64, u64) = (4, 3);
+/// A probe is slow if it takes this much longer than one past the caches. While the other copies go through the caches, so that one past
+/// them must first take its lines from the readers, too, the difference is small where readers are far.
+const SLOWER: (u64, u64) = (9, 8);
+/// The same while the other copies go past the caches. A probe for near readers takes about as long as one past the caches then: its
+/// lines stay in the caches of the cores themselves.
+const STILL_SLOWER: (u64, u64) = (4, 3);
 
 /// By how many the slow probes must outnumber the others for copies to go past the caches, and the most that counts.
 const ENOUGH: u64 = 4;
@@ -158,21 +163,22 @@ impl Stores {
         if number.is_multiple_of(if number < ASIDE { ASIDE_FIRST } else { ASIDE }) {
             (Way::Past, true)
         } else {
-            (Way::Through, self.slow.load_payload() > 0 || number.is_multiple_of(SELDOM) || number < ASIDE)
+            (Way::Through, self.slow.load_payload() > 0 || number % SELDOM == 1 || number < ASIDE)
         }
     }
 
     /// Takes note of what a probe took.
     fn note(&self, probe: Way, cycles: u64) {
         let (past, slow) = (self.past.load_payload(), self.slow.load_payload());
-        let slower = |cycles: u64, past: u64| SLOWER.1.saturating_mul(cycles) > SLOWER.0.saturating_mul(past);
+        let (more, less) = if self.way() == Way::Past { STILL_SLOWER } else { SLOWER };
+        let slower = |cycles: u64, past: u64| less.saturating_mul(cycles) > more.saturating_mul(past);
         match probe {
             Way::Through if slower(cycles, past) => self.slow.store_payload((slow + 1).min(MOST)),
             Way::Through => self.slow.store_payload(slow.saturating_sub(1)),
             Way::Past if past == 0 => self.past.store_payload(cycles),
             // What interrupts a copy makes it longer: so the estimate falls fast and grows slowly.
             Way::Past if cycles < past => self.past.store_payload(cycles.midpoint(past)),
-            Way::Past => self.past.store_payload(past.saturating_add(past / 8)),
+            Way::Past => self.past.store_payload(cycles.min(past.saturating_add(past / 8))),
         }
     }
 }
@@ -240,6 +246,21 @@ mod tests {
         assert_eq!(past(&stores, 500, |_| FAR), 500);
         past(&stores, SOON, |_| near(&stores));
         assert_eq!(past(&stores, 10_000, |_| near(&stores)), 0);
+    }
+
+    #[test]
+    fn far_readers_are_noticed_soon_though_a_probe_past_the_caches_takes_little_less() {
+        // By measurements there, while the other copies go through the caches, and while they don't.
+        let far = |stores: &Stores| if stores.way() == Way::Past { FAR } else { MEMORY * 6 / 5 };
+        let stores = Stores::new();
+        past(&stores, SOON, |_| far(&stores));
+        assert_eq!(past(&stores, 500, |_| far(&stores)), 500);
+        // What was written before went to memory, which was busy.
+        let stores = Stores::new();
+        past(&stores, 10 * ASIDE, |_| MEMORY);
+        stores.past.store_payload(7 * MEMORY / 4);
+        past(&stores, 2 * SOON, |_| FAR);
+        assert_eq!(past(&stores, 500, |_| FAR), 500);
     }
 
     #[test]
