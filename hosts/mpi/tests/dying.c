@@ -45,8 +45,9 @@ static MPI_Comm make(enum made made, int round) {
     int me = rank_in(MPI_COMM_WORLD), size = size_of(MPI_COMM_WORLD);
     switch (made) {
     case DUP: MPI_Comm_dup(MPI_COMM_WORLD, &comm); break;
-    case SPLIT: MPI_Comm_split(MPI_COMM_WORLD, (me + round) % size == 0, round % 2 ? me : -me, &comm); break;
-    default: MPI_Comm_split(MPI_COMM_WORLD, 0, (me + round) % size, &comm);
+    case SPLIT: MPI_Comm_split(MPI_COMM_WORLD, 1 + ((me + round) % size == 0), round % 2 ? me : -me, &comm); break;
+    default: /* never in the same order (stub.c) */
+        MPI_Comm_split(MPI_COMM_WORLD, 0, size > 1 ? (me + 1 + round % (size - 1)) % size : 0, &comm);
     }
     return comm;
 }

@@ -1,7 +1,8 @@
 /*
  * A library that is preloaded after Unisono's and replaces some functions of the MPI, so that the MPI has properties
  * that none has here. STUB_NAME=TEXT: its version is TEXT. STUB_ABI=N: it has the standard ABI's handles in version N;
- * -1: it does not. STUB_SPLIT=N: every Nth MPI_Comm_split of a communicator of several ranks fails.
+ * -1: it does not. STUB_SPLIT=N: every Nth MPI_Comm_split of a communicator of several ranks fails, if it keeps all ranks in their
+ * order, as Unisono's do: the program's own come this way, too.
  * STUB_DEVICE=1: it knows a device, whose memory the processor can't access: pages that only this library opens.
  */
 #include <mpi.h>
@@ -38,9 +39,10 @@ int PMPI_Abi_get_version(int *major, int *minor) {
 int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *split) {
     static int count;
     const char *nth = getenv("STUB_SPLIT");
-    int size;
+    int size, rank;
     MPI_Comm_size(comm, &size);
-    if (!nth || size == 1 || ++count % atoi(nth))
+    MPI_Comm_rank(comm, &rank);
+    if (!nth || size == 1 || color != 0 || key != rank || ++count % atoi(nth))
         return ((__typeof__(PMPI_Comm_split) *)underlying("PMPI_Comm_split"))(comm, color, key, split);
     MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
     return MPI_ERR_OTHER;
