@@ -264,6 +264,16 @@ mod tests {
     }
 
     #[test]
+    fn near_readers_are_noticed_though_a_probe_takes_a_little_more_than_one_past_the_caches() {
+        let near = |stores: &Stores| if stores.way() == Way::Past { MEMORY * 6 / 5 } else { NEAR[0] };
+        let stores = Stores::new();
+        past(&stores, SOON, |_| FAR);
+        assert_eq!(stores.way(), Way::Past);
+        past(&stores, SOON, |_| near(&stores));
+        assert_eq!(past(&stores, 500, |_| near(&stores)), 0);
+    }
+
+    #[test]
     fn a_few_interrupted_probes_change_nothing() {
         let stores = Stores::new();
         assert_eq!(past(&stores, 10_000, |n| if n % 5 == 1 { 50_000 } else { near(&stores) }), 0);
