@@ -2,7 +2,7 @@
 //! with every MPI.
 
 use crate::attach::AttachError;
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use unisono_kernel::machine::p2p::P2pError;
 
 /// An MPI's library, which stays loaded in this process, with its names visible to all libraries.
@@ -15,6 +15,7 @@ pub struct Mpi {
 
 type Init = unsafe extern "C" fn(*mut c_int, *mut c_void) -> c_int;
 type Finalize = unsafe extern "C" fn() -> c_int;
+type Version = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
 type ToFortran = unsafe extern "C" fn(*mut c_void) -> c_int;
 
 /// How to get the Fortran handle of `MPI_COMM_WORLD`.
@@ -28,6 +29,9 @@ enum World {
 
 /// `MPI_COMM_WORLD` of MPICH.
 const MPICH_WORLD: c_int = 0x4400_0000;
+
+/// The longest `MPI_MAX_LIBRARY_VERSION_STRING` of the MPIs: that of MPICH and of the standard's ABI.
+const LONGEST_VERSION: usize = 8192;
 
 impl Mpi {
     /// Loads the library at `path`, or of this name in the loader's folders.
@@ -63,6 +67,25 @@ impl Mpi {
         // SAFETY: as above; only Open MPI has that object, and its handles are pointers.
         let to_fortran = unsafe { core::mem::transmute::<*mut c_void, ToFortran>(to_fortran) };
         Ok(Self { init, finalize, world: World::Address(world, to_fortran) })
+    }
+
+    /// The first line of what `MPI_Get_library_version` says: the MPI's name and version. Empty: it says nothing.
+    pub fn version(&self) -> String {
+        // SAFETY: a string.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"MPI_Get_library_version".as_ptr()) };
+        if found.is_null() {
+            return String::new();
+        }
+        // SAFETY: the function of that name, as MPI declares it, since an MPI's library is loaded: the promise of `load`.
+        let of_library = unsafe { core::mem::transmute::<*mut c_void, Version>(found) };
+        let (mut text, mut length) = (vec![0_u8; LONGEST_VERSION], 0);
+        // SAFETY: there is room for the longest text. MPI allows this call before MPI_Init and after MPI_Finalize.
+        let code = unsafe { of_library(text.as_mut_ptr().cast(), &raw mut length) };
+        let length = usize::try_from(length).unwrap_or(0).min(text.len());
+        let text = String::from_utf8_lossy(text.get(..length).unwrap_or_default());
+        let line = text.lines().next().filter(|_| code == 0).unwrap_or_default();
+        let words: Vec<_> = line.trim_end_matches('\0').split_whitespace().collect();
+        words.join(" ")
     }
 
     /// Calls `MPI_Init`; returns the Fortran handle of `MPI_COMM_WORLD`.

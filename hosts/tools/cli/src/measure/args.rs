@@ -59,7 +59,8 @@ pub(crate) struct Libraries {
     /// this; beside this program, in ../lib, or where the loader looks]
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
-    /// The MPI's library [default: libmpi.so.40 or libmpich.so.12, where the loader looks]
+    /// The MPI's library [default: libmpi.so.40, or libmpich.so.12 or libmpi.so.12, in ../lib beside the launcher, else where the
+    /// loader looks]
     #[arg(long, value_name = "FILE")]
     pub(crate) mpi: Option<PathBuf>,
 }

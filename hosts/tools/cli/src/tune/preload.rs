@@ -85,9 +85,10 @@ pub(super) fn run(args: &Tune) -> Result<(), Failure> {
     }
     let kinds = kinds(args)?;
     let libraries = Libraries { library: None, mpi: args.mpi.clone() };
-    let measured = mpi::on(&libraries, |job| measure(args, &kinds, job.rank() == 0, job.size()))?;
+    let measured =
+        mpi::on(&libraries, |job| measure(args, &kinds, job.rank() == 0, job.size()).map(|cells| (job.mpi(), cells)))?;
     // The other ranks are done.
-    let Some(cells) = measured else { return Ok(()) };
+    let Some((mpi, cells)) = measured else { return Ok(()) };
     let ranks = cells.first().map_or(0, |cell| cell.ranks);
     for cell in &cells {
         match args.json {
@@ -106,7 +107,7 @@ pub(super) fn run(args: &Tune) -> Result<(), Failure> {
         let losing = cells.iter().filter(|cell| cell.loses()).count();
         let (all, elsewhere) = (cells.len(), cells.iter().filter(|cell| !cell.near).count());
         outln!(
-            "{all} cells of {ranks} ranks: {mean:.2} of the MPI's time in the mean; {losing} take longer beyond doubt"
+            "{all} cells of {ranks} ranks: {mean:.2} of the MPI's time in the mean; {losing} take longer beyond doubt ({mpi})"
         )?;
         if elsewhere > 0 {
             outln!("{elsewhere} cells were measured while the cores were farther from each other than they often are")?;

@@ -66,6 +66,11 @@ impl Job {
         self.team.as_ref().map_or(1, |team| team.messages().size())
     }
 
+    /// The MPI's name and version, as it says them.
+    pub fn mpi(&self) -> String {
+        self.mpi.version()
+    }
+
     /// Times barriers among the first `ranks` ranks: in each of `repetitions` all ranks pause, then meet, and the first ones
     /// are timed. Returns the nanoseconds that the slowest rank of each took, the same on all ranks. Collective.
     ///
