@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Measure the algorithms; write a decision table, and what was measured
     Tune(Tune),
-    /// Say which ways of copying between processes work on this machine, why others do not, and what each costs
+    /// Say what of Unisono works on this machine, why the rest does not, and what each way to copy between processes costs
     Doctor(Doctor),
     /// Measure the parameters of the papers' models, of a network or a queue; compare the models with measurements
     Measure(Measure),

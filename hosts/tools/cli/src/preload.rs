@@ -26,7 +26,7 @@ pub(crate) enum Mpi {
 }
 
 impl Mpi {
-    const fn library(self) -> &'static str {
+    pub(crate) const fn library(self) -> &'static str {
         match self {
             Self::Openmpi => "libunisono_openmpi.so",
             Self::Mpich => "libunisono_mpich.so",
@@ -118,7 +118,7 @@ fn shown(word: &OsStr) -> String {
 }
 
 /// What a launcher says of its version; nothing, if it says nothing. A program that is not a launcher is not asked.
-fn version(launcher: &OsStr) -> String {
+pub(crate) fn version(launcher: &OsStr) -> String {
     let name = Path::new(launcher).file_name().unwrap_or_default().to_string_lossy();
     if !["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|begin| name.starts_with(begin)) {
         return String::new();
@@ -127,7 +127,8 @@ fn version(launcher: &OsStr) -> String {
     output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn of_launcher(version: &str) -> Option<Mpi> {
+/// The MPI of the launcher that says this of its version.
+pub(crate) fn of_launcher(version: &str) -> Option<Mpi> {
     let says = |words: &[&str]| words.iter().any(|word| version.contains(word));
     if says(&["Open MPI", "OpenRTE", "PRRTE"]) {
         return Some(Mpi::Openmpi);

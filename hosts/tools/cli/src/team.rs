@@ -15,7 +15,7 @@ use unisono_kernel::region::{Base, Params};
 use unisono_posix::bootstrap::{Bootstrap, Launched};
 use unisono_posix::launch::{Launch, Outcome};
 use unisono_posix::lending::LendFrom;
-use unisono_posix::{Joined, Options};
+use unisono_posix::{Joined, Options, Policy};
 
 /// The job, in JSON.
 const VARIABLE: &str = "UNISONO_JOB";
@@ -90,9 +90,9 @@ impl Team {
         self.join_from(params, None, Base::default())
     }
 
-    /// The same, where messages from this length on are lent.
-    pub(crate) fn join_lending(&mut self, params: Params, from: LendFrom) -> Result<Joined, Failure> {
-        self.join_with(params, Options { lend_from: Some(from), ..Options::default() })
+    /// The same, where messages from this length on are lent, and pages are bound by this policy.
+    pub(crate) fn join_lending(&mut self, params: Params, from: LendFrom, policy: Policy) -> Result<Joined, Failure> {
+        self.join_with(params, Options { lend_from: Some(from), policy, ..Options::default() })
     }
 
     /// The same, with a bound on each wait, and with the counts from which its operations start.

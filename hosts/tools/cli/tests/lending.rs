@@ -28,9 +28,20 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     }
     let small = ["doctor", "--collectives", "alltoall", "--bytes", "8K,64K", "--seconds", "0.1", "--ranks", "2"];
     let said = run(&small);
-    for way in ["shared memory", "death of a process", "lent memory", "own blocks", "process_vm_readv", "take turns"] {
+    let ways = [
+        "shared memory",
+        "death of a process",
+        "lent memory",
+        "own blocks",
+        "process_vm_readv",
+        "take turns",
+        "lies on its NUMA node",
+    ];
+    for way in ways {
         assert_eq!(said.lines().filter(|line| line.contains(way) && line.starts_with(['y', 'n'])).count(), 1, "{said}");
     }
+    let launchers = |said: &str| said.lines().filter(|line| line.contains("an MPI's collectives taken over")).count();
+    assert!(launchers(&said) >= 1, "{said}");
     // The heap's pages, and why they are not the best ones.
     let heap = said.lines().find(|line| line.contains("lent memory")).unwrap_or_default();
     let ordinary = heap.contains("; ordinary pages as they are used (no transparent huge pages: ");
@@ -38,7 +49,11 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     assert_eq!(said.lines().filter(|line| line.starts_with("alltoall")).count(), 4, "{said}");
     assert_eq!(std::fs::read_dir(cache.join("unisono")).map(Iterator::count).unwrap_or(0), 0);
     let lines = run(&[&small[..], &["--keep", "--json"]].concat());
-    assert_eq!(lines.lines().filter(|line| line.starts_with("{\"way\":")).count(), 6, "{lines}");
+    assert_eq!(
+        lines.lines().filter(|line| line.starts_with("{\"way\":")).count(),
+        ways.len() + launchers(&said),
+        "{lines}"
+    );
     assert_eq!(lines.lines().filter(|line| line.starts_with("{\"collective\":\"alltoall\"")).count(), 4, "{lines}");
     let kept =
         std::fs::read_dir(cache.join("unisono")).expect("a folder").next().expect("a file").expect("a file").path();
@@ -65,6 +80,40 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     let copies: Vec<&str> = lines.lines().filter(|line| line.starts_with("{\"copies\":\"alltoall\"")).collect();
     let warm = "\"ways\":\"one\",\"one_from\":4096,\"one_below\":null";
     assert!(copies.len() == 2 && copies[0].contains(warm), "{lines}");
+}
+
+/// A launcher in PATH is named, with the library for its MPI or why there is none; nothing else in PATH is started.
+#[test]
+fn doctor_names_the_mpis() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("launchers");
+    drop(std::fs::remove_dir_all(&folder));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let launcher = |name: &str, says: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = folder.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\necho '{says}'\n")).expect("a file");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is this test's");
+    };
+    launcher("mpirun", "mpirun (Open MPI) 9.9.9");
+    launcher("mpiexec.hydra", "something else 1.0");
+    std::os::unix::fs::symlink("mpirun", folder.join("orterun")).expect("a link");
+    let lines = |path: &std::path::Path| {
+        let words = ["doctor", "--collectives", "alltoall", "--bytes", "8K", "--seconds", "0.02", "--ranks", "2"];
+        let output = Command::new(env!("CARGO_BIN_EXE_unisono")).args(words).env("PATH", path).output();
+        let said = text(&output.expect("it starts").stdout);
+        let lines: Vec<String> = said.lines().filter(|line| line.contains("taken over")).map(str::to_owned).collect();
+        lines
+    };
+    let two = lines(&folder);
+    assert_eq!(two.len(), 2, "{two:?}");
+    let mpirun = format!("{} (mpirun (Open MPI) 9.9.9): ", folder.join("mpirun").display());
+    assert!(two[0].contains(&mpirun) && two[0].contains("libunisono_openmpi.so"), "{two:?}");
+    assert!(two[1].starts_with("no ") && two[1].contains("does not say: \"something else 1.0\""), "{two:?}");
+    let none = lines(std::path::Path::new("/nonexistent"));
+    assert!(
+        none.len() == 1 && none[0].starts_with("no ") && none[0].contains("no launcher of an MPI in PATH"),
+        "{none:?}"
+    );
 }
 
 /// In namespaces of its own the program works as elsewhere, and says what they mean for ranks outside.

@@ -3,7 +3,7 @@
 use crate::args::{BindTo, Collective, parse_bytes};
 use serde::{Deserialize, Serialize};
 
-/// Says which ways of copying between processes work on this machine, why others do not, and what each costs
+/// Says what of Unisono works on this machine, why the rest does not, and what each way to copy between processes costs
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 pub(crate) struct Doctor {
     /// Collectives whose copies are timed, with warm buffers and with cold ones

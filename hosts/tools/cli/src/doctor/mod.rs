@@ -1,6 +1,7 @@
-//! `unisono doctor`: which ways of copying between processes work on this machine, why others do not, and what each costs.
+//! `unisono doctor`: what of Unisono works on this machine, why the rest does not, and what each way to copy between processes costs.
 
 pub(crate) mod args;
+mod launchers;
 
 use crate::args::Collective;
 use crate::bench::{Contender, Plan, Subject, rate_times};
@@ -20,8 +21,9 @@ use unisono_kernel::region::Params;
 use unisono_model::stats::Median;
 use unisono_posix::lending::{self, Cell, LendFrom, Measured};
 use unisono_posix::pages::Kind;
+use unisono_posix::placement::Summary;
 use unisono_posix::sealed::{Handle, Sealed};
-use unisono_posix::{Allocation, Joined, heap, pages};
+use unisono_posix::{Allocation, Joined, Policy, binding, heap, pages};
 
 /// Processes at most, unless more are asked for: their buffers need memory.
 const MOST: u32 = 16;
@@ -90,11 +92,11 @@ const TEXT: &[u8; 16] = b"read where it is";
 /// A rank of `unisono doctor`.
 pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
     // Not as an earlier answer says: that would be compared with itself.
-    let mut joined = team.join_lending(Params::new(team.size()), LendFrom::OFF)?;
-    let mut across = team.join_lending(Params::new(team.size()), LendFrom::bytes(1))?;
+    let mut joined = team.join_lending(Params::new(team.size()), LendFrom::OFF, Policy::FirstTouch)?;
+    let mut across = team.join_lending(Params::new(team.size()), LendFrom::bytes(1), Policy::Preferred)?;
     let (heap, by_call) = (reads_heap(team)?, reads_process(team)?);
     let readable = by_call.is_ok();
-    let ways = [
+    let mut ways = vec![
         Way::of("shared memory: a sealed memfd", Ok(format!("{}; {}", joined.pages, pages::offer()))),
         Way::of("death of a process is seen", Ok(format!("{}; {}", joined.liveness, numbers()))),
         Way::of("lent memory: the other's heap, mapped to be read", heap),
@@ -104,15 +106,19 @@ pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
             "ranks that share a core take turns, whoever starts them",
             turns(read_to_string(SESSIONS).ok().as_deref()),
         ),
+        Way::of("each process's part of a segment lies on its NUMA node", placed(&joined, &across)),
     ];
+    if team.rank() == 0 && !args.again {
+        ways.extend(launchers::found().into_iter().map(|found| Way::of("an MPI's collectives taken over", found)));
+        // They are known now; the times take longer.
+        show_ways(&ways, args.json)?;
+    }
     let cells = measure(team, args, &mut joined, &mut across, readable)?;
     if team.rank() != 0 {
         return Ok(());
     }
     let measured = Measured { cells };
-    let ways = if args.again { &[][..] } else { &ways[..] };
     if args.json {
-        ways.iter().try_for_each(|way| outln!("{}", serde_json::to_string(way)?))?;
         for Cell { collective, ranks, bytes, warm, segment_ns, across_ns, lent_ns } in &measured.cells {
             let (ranks, bytes, warm, segment_ns, across_ns, lent_ns) =
                 (*ranks, *bytes, *warm, *segment_ns, *across_ns, *lent_ns);
@@ -120,7 +126,7 @@ pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
             outln!("{}", serde_json::to_string(&times)?)?;
         }
     } else {
-        show(ways, &measured, team.size())?;
+        show(&measured, team.size())?;
     }
     if args.keep {
         let path = measured.keep().map_err(|error| Failure::Words(format!("doctor: {error}")))?;
@@ -131,10 +137,17 @@ pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(ways: &[Way], measured: &Measured, ranks: u32) -> Result<(), Failure> {
-    for Way { way, works, note } in ways {
-        outln!("{:<4} {way}: {note}", if *works { "yes" } else { "no" })?;
+fn show_ways(ways: &[Way], json: bool) -> Result<(), Failure> {
+    for line @ Way { way, works, note } in ways {
+        match json {
+            true => outln!("{}", serde_json::to_string(line)?)?,
+            false => outln!("{:<4} {way}: {note}", if *works { "yes" } else { "no" })?,
+        }
     }
+    Ok(())
+}
+
+fn show(measured: &Measured, ranks: u32) -> Result<(), Failure> {
     outln!("\n{ranks} processes, back to back, µs: two copies through the segment; process_vm_readv; lent memory")?;
     outln!(
         "{:<14}{:>10}{:>9}{:>11}{:>11}{:>11}{:>13}{:>13}",
@@ -270,6 +283,27 @@ const NUMBERS: u64 = 0xeffffffc;
 /// Is this process in the namespace with which the kernel starts? `None`: it does not say.
 fn initial(kind: &str, first: u64) -> Option<bool> {
     Some(std::fs::metadata(format!("/proc/self/ns/{kind}")).ok()?.ino() == first)
+}
+
+/// Do all pages lie where they should, by first touch, as `touched` says, and may a process bind them, as `bound` says?
+fn placed(touched: &Joined, bound: &Joined) -> Result<String, String> {
+    let sum = |of: fn(&Summary) -> u64| touched.placements.iter().map(of).sum::<u64>();
+    let (checked, misplaced, unknown) = (sum(|s| s.checked), sum(|s| s.misplaced), sum(|s| s.unknown));
+    let nodes = binding::nodes().len().max(1);
+    let errno = bound.placements.iter().find_map(|summary| summary.unbound);
+    let binds = errno.map_or("mbind allowed".into(), |errno| {
+        format!("mbind refused, so by first touch alone: {}", std::io::Error::from_raw_os_error(errno))
+    });
+    let note = format!("{nodes} NUMA node{}; {binds}", if nodes == 1 { "" } else { "s" });
+    if misplaced > 0 {
+        return Err(format!("{misplaced} of {checked} pages lie on other nodes; {note}"));
+    }
+    if unknown > 0 {
+        let why = touched.placement.errno.map(std::io::Error::from_raw_os_error);
+        let why = why.map_or(String::new(), |why| format!(" ({why})"));
+        return Err(format!("where {unknown} of {checked} pages lie, move_pages does not say{why}; {note}"));
+    }
+    Ok(format!("{checked} pages looked up; {note}"))
 }
 
 /// Whether Linux shares a core among sessions first, and then among the processes of each.
