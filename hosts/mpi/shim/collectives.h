@@ -204,14 +204,14 @@ INLINE enum shim_route fold(struct shim_call *c, const void *send, int64_t sent,
     c->receive.shape = c->send.shape;
     if (!right || !lay_out_shaped(c, &c->receive, row(receive, received, type), receives ? 1 : 0, SLOT_RECEIVE))
         return to_underlying(c, REASON_ARGUMENTS);
-    if (__builtin_expect(!c->operation, 0)) {
+    /* The program's operation, or elements that Unisono has no operations for, such as long double: the MPI folds them. */
+    if (__builtin_expect(!c->operation || !c->send.shape->kind, 0)) {
         if (c->usual || (c->form && c->on->moves != MOVES_ALWAYS)) return to_underlying(c, REASON_OPERATION);
         enum shim_reason reason = shim_user(op, type, c->send.shape, c->on->comm);
         c->operation = &shim_thread()->user.folds, c->element = UNISONO_OPAQUE(c->send.shape->bytes);
         return reason == REASON_NONE ? ROUTE_TAKEN : passed_on(reason);
     }
     c->element = c->send.shape->kind;
-    if (!c->send.shape->kind) return to_underlying(c, REASON_ELEMENT);
     if (!(c->send.shape->operations >> (uintptr_t)c->operation & 1)) return to_underlying(c, REASON_OPERATION);
     return ROUTE_TAKEN;
 }
