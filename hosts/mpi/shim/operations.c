@@ -1,7 +1,8 @@
 /*
  * The program's own operations (MPI_Op_create), which the MPI itself calls: it knows their language and the handles that
- * they expect. So are predefined ones for elements that unisono.h does not have: long double, Fortran's logical, MPI_CHAR. What Unisono folds are packed elements. Where a type's elements have other bytes in memory, both operands of
- * a fold are unpacked, in this rank's own layout, and the result is packed again.
+ * they expect. So are predefined ones for elements that unisono.h does not have: long double, Fortran's logical, MPI_CHAR.
+ * What Unisono folds are packed elements. Where a type's elements have other bytes in memory, both operands of a fold are
+ * unpacked, in this rank's own layout, and the result is packed again.
  */
 #include <limits.h>
 #include <stdlib.h>

@@ -247,7 +247,7 @@ enum shim_reason {
     REASON_INTERCOMMUNICATOR, /* an inter-communicator, or MPI_COMM_NULL */
     REASON_WORLDS,            /* ranks of several MPI_COMM_WORLDs: spawned, connected */
     REASON_OPERATION,         /* one that MPI does not define for the datatype; over nodes one that does not commute */
-    REASON_ELEMENT,           /* above 4096 bytes, or of none */
+    REASON_ELEMENT,           /* that the MPI would fold, of more than 4096 bytes, or of none */
     REASON_REENTRANT,         /* called by the MPI while the shim is in one of its functions */
     REASON_ARGUMENTS,         /* this rank's arguments are wrong: the MPI raises the error */
     REASON_DEVICE,            /* UNISONO_DEVICE=mpi, and the MPI knows devices */

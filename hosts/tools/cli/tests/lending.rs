@@ -82,7 +82,7 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     assert!(copies.len() == 2 && copies[0].contains(warm), "{lines}");
 }
 
-/// A launcher in PATH is named, with the library for its MPI or why there is none; nothing else in PATH is started.
+/// A launcher in PATH is named, with the library for its MPI or why there is none; links to it are not named again.
 #[test]
 fn doctor_names_the_mpis() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("launchers");
