@@ -33,26 +33,52 @@ flags_of() {
     "$1" --showme:compile 2>/dev/null || "$1" -show -c 2>/dev/null | tr ' ' '\n' | grep '^-[ID]' | tr '\n' ' '
 }
 
-# The library's name by the macros of mpi.h, given its flags.
-name_of() {
+# The macros after mpi.h, given its flags.
+macros() {
     # shellcheck disable=SC2086 # several words
-    echo '#include <mpi.h>' | ${CC:-gcc} $1 -E -dM - 2>/dev/null | awk '
-        $2 == "MPI_ABI_VERSION" { name = "abi" } $2 == "OPEN_MPI" { name = "openmpi" }
+    echo '#include <mpi.h>' | ${CC:-gcc} $1 -E -dM - 2>/dev/null
+}
+
+# The library's name by these macros.
+name_of() {
+    awk '$2 == "MPI_ABI_VERSION" { name = "abi" } $2 == "OPEN_MPI" { name = "openmpi" }
         $2 == "SMPI_H" { name = "smpi" } $2 == "MPICH_VERSION" && name == "" { name = "mpich" } END { print name }'
 }
 
-for compiler in $found; do
-    flags=$(flags_of "$compiler")
-    mpi=$(name_of "$flags")
-    [ -n "$mpi" ] || { echo "build.sh: $compiler finds no mpi.h of an MPI that is known" >&2; exit 1; }
+# build MPI FLAGS: its library, unless it stands there, made by the same command with the same macros from nothing newer.
+build() {
+    library=$release/libunisono_$1.so
+    headers=$(macros "$2" | cksum)
     underlying=
-    [ "$mpi" != smpi ] || underlying=-lsimgrid
+    [ "$1" != smpi ] || underlying=-lsimgrid
     # shellcheck disable=SC2086 # several words
-    ${CC:-gcc} -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror $flags \
+    set -- ${CC:-gcc} -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror $2 \
         -I"$here/../capi/include" -I"$here/include" -I"$here/shim" -include "$here/shim/shim.h" "$here"/shim/*.c \
         -shared -Wl,-z,defs -Wl,--gc-sections -Wl,--version-script="$exports" \
-        "$release/libunisono_mpi.a" $underlying -lpthread -ldl -lm -lgcc_s \
-        -o "$release/libunisono_$mpi.so.new"
-    mv "$release/libunisono_$mpi.so.new" "$release/libunisono_$mpi.so"
-    echo "$release/libunisono_$mpi.so"
+        "$release/libunisono_mpi.a" $underlying -lpthread -ldl -lm -lgcc_s
+    made="$* $headers"
+    [ -e "$library" ] && [ "$made" = "$(cat "$library.made" 2>/dev/null)" ] && [ -z "$(find "$here/build.sh" "$here/shim" \
+        "$here/include" "$here/../capi/include" "$release/libunisono_mpi.a" -newer "$library.made" -print -quit)" ] && return
+    rm -f "$library" "$library.made"
+    # Written before the compiler reads: what is edited meanwhile is newer.
+    echo "$made" >"$library.making"
+    "$@" -o "$library.new"
+    mv "$library.new" "$library"
+    mv "$library.making" "$library.made"
+}
+
+# Side by side, since each takes half a minute.
+builds=
+for compiler in $found; do
+    flags=$(flags_of "$compiler")
+    mpi=$(macros "$flags" | name_of)
+    [ -n "$mpi" ] || { echo "build.sh: $compiler finds no mpi.h of an MPI that is known" >&2; exit 1; }
+    case " $builds" in *" $mpi:"*) echo "build.sh: $compiler has the handles of a compiler before it: one library for both" >&2; continue ;; esac
+    build "$mpi" "$flags" &
+    builds="$builds $mpi:$!"
 done
+status=0
+for each in $builds; do
+    if wait "${each#*:}"; then echo "$release/libunisono_${each%:*}.so"; else status=1; fi
+done
+exit $status

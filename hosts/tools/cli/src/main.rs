@@ -15,6 +15,7 @@ mod form;
 mod job;
 mod measure;
 mod model;
+mod mpis;
 mod near;
 mod out;
 mod preload;

@@ -4,36 +4,15 @@
 //! launcher's version says it.
 
 use crate::error::Failure;
+use crate::mpis::{self, Mpi};
 use crate::out::outln;
 use crate::run::{PRELOAD, installed};
-use clap::ValueEnum;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// The MPIs that there is a library for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Mpi {
-    /// Open MPI 4 and 5
-    Openmpi,
-    /// MPICH 4 and 5, Intel MPI
-    Mpich,
-    /// MPIs with the handles of the standard's ABI (libmpi_abi)
-    Abi,
-}
-
-impl Mpi {
-    pub(crate) const fn library(self) -> &'static str {
-        match self {
-            Self::Openmpi => "libunisono_openmpi.so",
-            Self::Mpich => "libunisono_mpich.so",
-            Self::Abi => "libunisono_abi.so",
-        }
-    }
-}
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Preload {
@@ -60,10 +39,10 @@ pub(crate) fn run(args: Preload) -> Result<(), Failure> {
         );
         return Err(Failure::Words(words));
     }
-    let version = version(first);
+    let version = mpis::version(first);
     let mpi = match args.mpi {
         Some(mpi) => mpi,
-        None => needed(&args.command).or_else(|| of_launcher(&version)).ok_or_else(|| {
+        None => needed(&args.command).or_else(|| Mpi::of_launcher(&version)).ok_or_else(|| {
             let words = "preload: the command does not show which MPI it uses: give --mpi openmpi, mpich or abi";
             Failure::Words(words.into())
         })?,
@@ -117,39 +96,9 @@ fn shown(word: &OsStr) -> String {
     }
 }
 
-/// What a launcher says of its version; nothing, if it says nothing. A program that is not a launcher is not asked.
-pub(crate) fn version(launcher: &OsStr) -> String {
-    let name = Path::new(launcher).file_name().unwrap_or_default().to_string_lossy();
-    if !["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|begin| name.starts_with(begin)) {
-        return String::new();
-    }
-    let output = Command::new(launcher).arg("--version").output();
-    output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// The MPI of the launcher that says this of its version.
-pub(crate) fn of_launcher(version: &str) -> Option<Mpi> {
-    let says = |words: &[&str]| words.iter().any(|word| version.contains(word));
-    if says(&["Open MPI", "OpenRTE", "PRRTE"]) {
-        return Some(Mpi::Openmpi);
-    }
-    says(&["HYDRA", "Intel(R) MPI"]).then_some(Mpi::Mpich)
-}
-
 /// The MPI that a program in the command is linked with.
 fn needed(command: &[OsString]) -> Option<Mpi> {
-    command.iter().filter_map(|word| program(word)).find_map(|program| {
-        let output = Command::new("ldd").arg(&program).output().ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let needs = |name: &str| text.lines().any(|line| line.trim_start().starts_with(name));
-        let names = [
-            ("libmpi_abi.so", Mpi::Abi),
-            ("libmpi.so.40", Mpi::Openmpi),
-            ("libmpich.so.12", Mpi::Mpich),
-            ("libmpi.so.12", Mpi::Mpich),
-        ];
-        names.into_iter().find(|(name, _)| needs(name)).map(|(_, mpi)| mpi)
-    })
+    command.iter().filter_map(|word| program(word)).find_map(|program| Mpi::of_program(&program))
 }
 
 /// The executable that a word of the command names, in the search path or by its place.

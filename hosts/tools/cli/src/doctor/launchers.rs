@@ -1,19 +1,16 @@
 //! The MPIs of this machine, by their launchers in the search path, and Unisono's library for each.
 
-use crate::preload;
+use crate::mpis::{self, LAUNCHERS, Mpi};
 use crate::run::installed;
 use std::env;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// The names that launchers have; on one machine several of them may be one program.
-const NAMES: [&str; 7] = ["mpirun", "mpiexec", "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra", "orterun", "prterun"];
-
 /// Of each launcher: its MPI and the library that `unisono preload` takes for it, or why there is none.
 pub(super) fn found() -> Vec<Result<String, String>> {
     let folders: Vec<PathBuf> = env::var_os("PATH").map_or_else(Vec::new, |path| env::split_paths(&path).collect());
     let mut launchers: Vec<(PathBuf, PathBuf)> = Vec::new();
-    for place in NAMES.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))) {
+    for place in LAUNCHERS.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))) {
         // Links to one program, and folders that are named twice.
         if let Ok(program) = place.canonicalize()
             && launchers.iter().all(|(_, other)| *other != program)
@@ -22,16 +19,16 @@ pub(super) fn found() -> Vec<Result<String, String>> {
         }
     }
     if launchers.is_empty() {
-        return vec![Err(format!("no launcher of an MPI in PATH ({})", NAMES.join(", ")))];
+        return vec![Err(format!("no launcher of an MPI in PATH ({})", LAUNCHERS.join(", ")))];
     }
     launchers.iter().map(|(place, _)| library(place.as_os_str())).collect()
 }
 
 fn library(launcher: &OsStr) -> Result<String, String> {
-    let says = preload::version(launcher);
+    let says = mpis::version(launcher);
     let (place, version) = (launcher.display(), first(&says));
-    let mpi = preload::of_launcher(&says);
-    let mpi = mpi.ok_or_else(|| format!("{place}: which MPI it is, its --version does not say: {version:?}"))?;
+    let mpi = Mpi::of_launcher(&says)
+        .ok_or_else(|| format!("{place}: which MPI it is, its --version does not say: {version:?}"))?;
     match installed(mpi.library()) {
         Ok(library) => Ok(format!("{place} ({version}): {} (`unisono preload -- {place} …`)", library.display())),
         Err(places) => {
