@@ -112,7 +112,7 @@ pub(crate) fn expect(at: *const u8, len: usize) {
 /// Bytes of copies whose lines are all claimed first: a store waits for the one before it, and so for each line, but claims
 /// do not wait for each other. Longer ones gain nothing: the processor fetches ahead by then
 /// (docs/explanation/parameters.md).
-const CLAIMED: RangeInclusive<usize> = 256..=8192;
+const CLAIMED: RangeInclusive<usize> = 256..=4096;
 
 /// Claims the lines of a copy of `len` bytes, if that pays, where others have them in their caches.
 #[inline(always)]
