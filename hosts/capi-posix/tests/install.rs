@@ -43,9 +43,40 @@ fn install() -> PathBuf {
         script(&path.join(name), &format!("#!/bin/sh\ntouch {}/asked\nexit 1\n", root.display()));
     }
     assert!(!run(make("install").arg("-n")).contains("setup"), "it sets the system up");
-    run(make("install").arg(format!("PREFIX={}", prefix.display())));
+    run(make("install").args(recipe(&prefix).iter().filter(|word| !word.starts_with("MPICC="))));
     assert!(!root.join("asked").exists(), "it asked for packages");
     prefix
+}
+
+/// What Spack's recipe passes to `make install`, by a stand-in for Spack; where there is no Python, what it would be.
+fn recipe(prefix: &Path) -> Vec<String> {
+    const SPACK: &str = r#"
+import sys, types
+
+def nothing(*words, **named): pass
+
+spack, package = types.ModuleType("spack"), types.ModuleType("spack.package")
+package.Package = object
+package.license = package.version = package.variant = package.depends_on = nothing
+package.make = lambda *words: print("\n".join(words))
+spack.package = package
+sys.modules |= {"spack": spack, "spack.package": package}
+recipe = {}
+exec(open(sys.argv[1]).read(), recipe)
+class Spec(dict):
+    mpicc = "mpicc"
+recipe["Unisono"]().install(Spec({"+mpi": True, "mpi": Spec()}), sys.argv[2])
+"#;
+    let recipe = format!("{HERE}/../packaging/spack/packages/unisono/package.py");
+    let mut python = Command::new("python3");
+    python.args(["-c", SPACK, &recipe]).arg(prefix);
+    if python.output().is_err() {
+        return vec![format!("PREFIX={}", prefix.display())];
+    }
+    let words: Vec<_> = run(&mut python).lines().map(str::to_owned).collect();
+    let expected = ["install".to_owned(), format!("PREFIX={}", prefix.display()), "MPICC=mpicc".to_owned()];
+    assert_eq!(words, expected);
+    words.into_iter().skip(1).collect()
 }
 
 /// `make` for this build, where commands that would install packages fail.

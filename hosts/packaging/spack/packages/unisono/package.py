@@ -1,9 +1,9 @@
-"""Spack recipe. `spack repo add hosts/packaging/spack`, then `spack install unisono ^openmpi`."""
+"""Spack recipe. `spack repo add hosts/packaging/spack`, then `spack install unisono ^openmpi` (Spack 0.23, 1.x)."""
 
 from spack.package import *
 
 
-class Unisono(MakefilePackage):
+class Unisono(Package):
     """Collective operations between the processes of a machine, as libraries and to be preloaded under an MPI."""
 
     homepage = "https://example.org/unisono"
@@ -16,13 +16,11 @@ class Unisono(MakefilePackage):
     variant("mpi", default=True, description="The library to be preloaded under the MPI")
 
     depends_on("c", type="build")
+    depends_on("gmake", type="build")
     depends_on("rust@1.95:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("hwloc")
     depends_on("mpi", when="+mpi")
-
-    def build(self, spec, prefix):
-        pass
 
     def install(self, spec, prefix):
         compiler = spec["mpi"].mpicc if "+mpi" in spec else ""
