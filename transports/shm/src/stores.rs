@@ -274,6 +274,18 @@ mod tests {
     }
 
     #[test]
+    fn near_one_probe_of_four_is_timed_and_the_one_after_each_past_the_caches() {
+        let stores = Stores::new();
+        past(&stores, ASIDE, |_| near(&stores));
+        let probes: Vec<_> = (0..10 * ASIDE).map(|_| stores.next()).collect();
+        let timed = probes.iter().filter(|(way, timed)| *way == Way::Through && *timed).count() as u64;
+        assert_eq!(timed, 10 * ASIDE / SELDOM);
+        for pair in probes.windows(2).filter(|pair| pair[0].0 == Way::Past) {
+            assert_eq!(pair, [(Way::Past, true), (Way::Through, true)]);
+        }
+    }
+
+    #[test]
     fn a_few_interrupted_probes_change_nothing() {
         let stores = Stores::new();
         assert_eq!(past(&stores, 10_000, |n| if n % 5 == 1 { 50_000 } else { near(&stores) }), 0);
