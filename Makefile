@@ -107,7 +107,7 @@ install: ## program, C libraries, libraries to preload under the MPIs here, head
 	@install -m 644 $(BUILT)/libunisono_c.a $(LIB)/libunisono.a
 	@status=3; [ -z "$(MPICC)" ] || { built=$$(MPICC="$(filter-out auto,$(MPICC))" hosts/mpi/build.sh); status=$$?; }; \
 	case $$status in 0) for library in $$(printf '%s\n' $$built | grep -v smpi); do install $(STRIPPED) -m 755 $$library $(LIB)/ || exit 1; done ;; \
-	3) echo "install: no MPI's compiler here: nothing to preload" >&2 ;; *) exit 1 ;; esac
+	3) echo "install: no C compiler here: nothing to preload" >&2 ;; *) exit 1 ;; esac
 	@install -m 644 hosts/capi/include/unisono.h hosts/capi-posix/include/unisono_posix.h hosts/mpi/include/unisono_messages.h $(DESTDIR)$(PREFIX)/include/
 	@sed 's|@PREFIX@|$(PREFIX)|' hosts/capi/unisono.pc.in > $(LIB)/pkgconfig/unisono.pc
 	@sed 's|@PREFIX@|$(PREFIX)|' hosts/capi-posix/unisono_posix.pc.in > $(LIB)/pkgconfig/unisono_posix.pc

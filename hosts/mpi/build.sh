@@ -1,7 +1,9 @@
 #!/bin/sh
-# Builds the libraries to be preloaded, libunisono_openmpi.so, libunisono_mpich.so and libunisono_abi.so (for MPIs with the handles of
-# MPI 5's standard ABI), for each MPI whose compiler is installed, into ${CARGO_TARGET_DIR:-target}/release, and prints their places.
-# MPICC=COMPILER...: for these MPIs alone; which library it is, their mpi.h says. Exits with 3 if no compiler is here. The libraries are not linked with the MPI (shim/shim.h says why); -z defs proves it.
+# Builds the libraries to be preloaded and prints their places, in ${CARGO_TARGET_DIR:-target}/release: libunisono_openmpi.so and
+# libunisono_mpich.so for the MPIs whose compilers are installed, and libunisono_abi.so for MPIs with the standard's ABI (MPI 5), which
+# needs none: abi/mpi.h has what the ABI fixes. MPICC=COMPILER...: for these MPIs alone; which library it is, their mpi.h says; abi: the
+# standard's. Exits
+# with 3 if there is no C compiler. The libraries are not linked with the MPI (shim/shim.h says why); -z defs proves it.
 # With SimGrid also libunisono_smpi.so, of which only the messages are useful (docs/results/simgrid.md): SimGrid's
 # MPI_COMM_WORLD is a variable, so it is linked.
 set -eu
@@ -11,14 +13,16 @@ root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 release=$target/release
 
+command -v "${CC:-gcc}" >/dev/null || { echo "build.sh: no C compiler here (${CC:-gcc})" >&2; exit 3; }
+
 # Debian's names of several MPIs beside each other; the name that one MPI alone has.
 found=
-for compiler in ${MPICC:-mpicc.openmpi mpicc.mpich mpicc_abi smpicc}; do
-    if command -v "$compiler" >/dev/null; then found="$found $compiler"
+for compiler in ${MPICC:-mpicc.openmpi mpicc.mpich smpicc}; do
+    if [ "$compiler" = abi ] || command -v "$compiler" >/dev/null; then found="$found $compiler"
     elif [ -n "${MPICC:-}" ]; then echo "build.sh: no $compiler here" >&2; exit 1; fi
 done
 case $found in *mpicc*) ;; *) if command -v mpicc >/dev/null; then found="$found mpicc"; fi ;; esac
-[ -n "$found" ] || { echo "build.sh: no compiler of an MPI here (mpicc, mpicc.openmpi, mpicc.mpich, mpicc_abi, smpicc)" >&2; exit 3; }
+[ -n "${MPICC:-}" ] || found="$found abi"
 
 (cd "$root" && cargo build --locked --release -p unisono-mpi -p unisono-heap)
 
@@ -30,6 +34,7 @@ END
 
 # What a compiler's wrapper adds to find mpi.h, without the libraries it links.
 flags_of() {
+    [ "$1" != abi ] || { echo "-I$here/abi"; return; }
     "$1" --showme:compile 2>/dev/null || "$1" -show -c 2>/dev/null | tr ' ' '\n' | grep '^-[ID]' | tr '\n' ' '
 }
 
@@ -57,7 +62,7 @@ build() {
         -shared -Wl,-z,defs -Wl,--gc-sections -Wl,--version-script="$exports" \
         "$release/libunisono_mpi.a" $underlying -lpthread -ldl -lm -lgcc_s
     made="$* $headers"
-    [ -e "$library" ] && [ "$made" = "$(cat "$library.made" 2>/dev/null)" ] && [ -z "$(find "$here/build.sh" "$here/shim" \
+    [ -e "$library" ] && [ "$made" = "$(cat "$library.made" 2>/dev/null)" ] && [ -z "$(find "$here/build.sh" "$here/shim" "$here/abi" \
         "$here/include" "$here/../capi/include" "$release/libunisono_mpi.a" -newer "$library.made" -print -quit)" ] && return
     rm -f "$library" "$library.made"
     # Written before the compiler reads: what is edited meanwhile is newer.
@@ -72,6 +77,7 @@ builds=
 for compiler in $found; do
     flags=$(flags_of "$compiler")
     mpi=$(macros "$flags" | name_of)
+    [ "$mpi" != abi ] || flags=$(flags_of abi)
     [ -n "$mpi" ] || { echo "build.sh: $compiler finds no mpi.h of an MPI that is known" >&2; exit 1; }
     case " $builds" in *" $mpi:"*) echo "build.sh: $compiler has the handles of a compiler before it: one library for both" >&2; continue ;; esac
     build "$mpi" "$flags" &

@@ -74,7 +74,7 @@ recipe["Unisono"]().install(Spec({"+mpi": True, "mpi": Spec()}), sys.argv[2])
         return vec![format!("PREFIX={}", prefix.display())];
     }
     let words: Vec<_> = run(&mut python).lines().map(str::to_owned).collect();
-    let expected = ["install".to_owned(), format!("PREFIX={}", prefix.display()), "MPICC=mpicc".to_owned()];
+    let expected = ["install".to_owned(), format!("PREFIX={}", prefix.display()), "MPICC=mpicc abi".to_owned()];
     assert_eq!(words, expected);
     words.into_iter().skip(1).collect()
 }

@@ -13,7 +13,7 @@ class Unisono(Package):
 
     version("main", branch="main")
 
-    variant("mpi", default=True, description="The library to be preloaded under the MPI")
+    variant("mpi", default=True, description="The libraries to be preloaded: under the MPI, and under those with the standard's ABI")
 
     depends_on("c", type="build")
     depends_on("gmake", type="build")
@@ -23,5 +23,5 @@ class Unisono(Package):
     depends_on("mpi", when="+mpi")
 
     def install(self, spec, prefix):
-        compiler = spec["mpi"].mpicc if "+mpi" in spec else ""
-        make("install", f"PREFIX={prefix}", f"MPICC={compiler}")
+        compilers = f"{spec['mpi'].mpicc} abi" if "+mpi" in spec else ""
+        make("install", f"PREFIX={prefix}", f"MPICC={compilers}")
