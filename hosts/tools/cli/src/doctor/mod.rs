@@ -9,7 +9,7 @@ use crate::decide;
 use crate::error::Failure;
 use crate::form::Form;
 use crate::job::Job;
-use crate::near::{self, Place};
+use crate::near::{self, Place, Reading};
 use crate::out::outln;
 use crate::run;
 use crate::team::{self, Team};
@@ -17,6 +17,7 @@ use args::Doctor;
 use serde::{Deserialize, Serialize};
 use std::fs::read_to_string;
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
 use unisono_kernel::region::Params;
 use unisono_model::stats::Median;
 use unisono_posix::lending::{self, Cell, LendFrom, Measured};
@@ -113,10 +114,17 @@ pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
         // They are known now; the times take longer.
         show_ways(&ways, args.json)?;
     }
-    let cells = measure(team, args, &mut joined, &mut across, readable)?;
+    let (cells, left) = measure(team, args, &mut joined, &mut across, readable)?;
     if team.rank() != 0 {
         return Ok(());
     }
+    let busy = (left > 0).then(|| {
+        let timed = cells.len();
+        format!(
+            "doctor: this machine is busy: among {} processes {timed} cells are timed and {left} are not",
+            team.size()
+        )
+    });
     let measured = Measured { cells };
     if args.json {
         for Cell { collective, ranks, bytes, warm, segment_ns, across_ns, lent_ns } in &measured.cells {
@@ -127,6 +135,9 @@ pub(crate) fn work(team: &mut Team, args: &Doctor) -> Result<(), Failure> {
         }
     } else {
         show(&measured, team.size())?;
+    }
+    if let Some(busy) = busy {
+        return Err(Failure::Words(if args.keep { format!("{busy}, so nothing is kept") } else { busy }));
     }
     if args.keep {
         let path = measured.keep().map_err(|error| Failure::Words(format!("doctor: {error}")))?;
@@ -328,15 +339,19 @@ fn library() -> Result<String, String> {
     Ok(format!("{} (`unisono run --heap shared`, or LD_PRELOAD)", found.display()))
 }
 
+/// How much longer than what is timed all of it may take, on a busy machine: so many times, and seconds more. (Where nothing else
+/// runs, seven times.)
+const BUSY: (f64, f64) = (25.0, 60.0);
+
 /// Times each collective and length by the three ways, in turn, with one root and with each rank as the root in turn: the
-/// geometric mean of both counts.
+/// geometric mean of both counts. Returns how many of them are left, too, since that took too long.
 fn measure(
     team: &mut Team,
     args: &Doctor,
     two: &mut Joined,
     across: &mut Joined,
     readable: bool,
-) -> Result<Vec<Cell>, Failure> {
+) -> Result<(Vec<Cell>, usize), Failure> {
     const PASSES: usize = 2;
     // Times during which the cores were moved away are taken again, so often at most.
     const AGAIN: usize = 2;
@@ -353,12 +368,17 @@ fn measure(
     let read = |team: &mut Team, two: &mut Joined, barrier: &mut [Contender]| {
         let plan = Plan { iterations: Some(near::CALLS.into()), warm: true, lent: false, rotates: false, budget: 0.0 };
         let times = rate_times(team, two, barrier, plan)?;
-        Ok(times.iter().flat_map(|times| &times.ns).copied().fold(f64::INFINITY, f64::min))
+        let ns = || times.iter().flat_map(|times| &times.ns).copied();
+        Ok(Reading { least: ns().fold(f64::INFINITY, f64::min), all: ns().sum::<f64>() * f64::from(near::CALLS) })
     };
     let crowded = decide::crowded(team.size());
     let mut place = Place::survey(crowded, &mut || read(team, two, &mut barrier))?;
+    let (begin, most) = (Instant::now(), Duration::from_secs_f64(BUSY.0 * args.seconds + BUSY.1));
     let mut found = Vec::new();
-    for (collective, bytes, warm) in cells {
+    for (number, (collective, bytes, warm)) in cells.iter().copied().enumerate() {
+        if team.gather(&(begin.elapsed() > most))?.contains(&true) {
+            return Ok((found, cells.len() - number));
+        }
         // What is overwritten in place is never lent.
         let subject = subject(collective, bytes, team.size())?.apart();
         if subject.room() > ROOM && team.size() > 2 {
@@ -400,7 +420,7 @@ fn measure(
             lent_ns: lent.ok_or_else(missing)?,
         });
     }
-    Ok(found)
+    Ok((found, 0))
 }
 
 #[cfg(test)]

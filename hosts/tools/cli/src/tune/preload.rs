@@ -7,7 +7,7 @@ use crate::decide::{self, forms};
 use crate::error::Failure;
 use crate::measure::args::Libraries;
 use crate::measure::mpi;
-use crate::near::{self, Place};
+use crate::near::{self, Place, Reading};
 use crate::out::outln;
 use crate::progress::progress;
 use serde::Serialize;
@@ -153,9 +153,10 @@ fn measure(args: &Tune, kinds: &[Collective], shows: bool, ranks: u32) -> Result
 }
 
 /// Where the cores are.
-fn barrier(comparison: Comparison) -> Result<f64, Failure> {
+fn barrier(comparison: Comparison) -> Result<Reading, Failure> {
     let timed = comparison.time(c"barrier", 0, Method::Imb, By::Unisono, near::CALLS);
-    timed.map_err(|error| Failure::Words(format!("barrier: {error}")))
+    let least = timed.map_err(|error| Failure::Words(format!("barrier: {error}")))?;
+    Ok(Reading { least, all: least * f64::from(near::CALLS) })
 }
 
 /// What is measured of a collective: its forms, in all lengths.
