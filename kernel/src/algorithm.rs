@@ -371,7 +371,7 @@ impl BarrierAlgorithm {
     #[inline]
     pub const fn resolve(self, ranks: u32, crowded: bool) -> Self {
         match self {
-            Self::Auto if ranks > PAIR && ranks <= LISTENED => Self::Posted,
+            Self::Auto if ranks > 1 && ranks <= LISTENED => Self::Posted,
             Self::Auto if ranks > LISTENED && !crowded => Self::Doubling,
             Self::Auto => Self::Dissemination,
             other => other,

@@ -104,8 +104,8 @@ const SEGMENT: u64 = 8192;
 /// For every call one rule, whose algorithm applies. None is for the papers' queues: ours are as fast or faster
 /// (docs/results/tuning.md).
 pub const BUILT_IN: &[Rule] = &[
-    ranks(shm(C::Barrier, DISSEMINATION), 1, PAIR),
-    ranks(shm(C::Barrier, Choice::Barrier(BarrierAlgorithm::Posted)), PAIR + 1, LISTENED),
+    ranks(shm(C::Barrier, DISSEMINATION), 1, 1),
+    ranks(shm(C::Barrier, Choice::Barrier(BarrierAlgorithm::Posted)), 2, LISTENED),
     Rule { crowded: Some(false), ..ranks(shm(C::Barrier, BARRIER_DOUBLING), LISTENED + 1, u32::MAX) },
     Rule { crowded: Some(true), ..ranks(shm(C::Barrier, DISSEMINATION), LISTENED + 1, u32::MAX) },
     ranks(bytes(shm(C::Bcast, ONE_LINE), 0, LINE_SENT), 1, SPREAD - 1),
