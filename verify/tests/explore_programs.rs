@@ -47,7 +47,7 @@ segment 2 2 64 0 0 0 0 0 0 0
 call 0 0 dup auto 0 0 none 1 0 1
 call 1 0 bcast auto 1 0 none 1 0 140
 call 2 1 alltoallv auto 0 0 none 1 0 0 150 3 0
-call 3 1 barrier auto 0 0 none 1 0
+call 3 1 barrier dissemination 0 0 none 1 0
 call 4 0 allreduce auto 0 0 sum64 8 0 2
 * run 0
 * start 1
