@@ -1,10 +1,9 @@
 #!/bin/sh
 # Builds the libraries to be preloaded and prints their places, in ${CARGO_TARGET_DIR:-target}/release: libunisono_openmpi.so and
 # libunisono_mpich.so for the MPIs whose compilers are installed, and libunisono_abi.so for MPIs with the standard's ABI (MPI 5), which
-# needs none: abi/mpi.h has what the ABI fixes. MPICC=COMPILER...: for these MPIs alone; which library it is, their mpi.h says; abi: the
-# standard's. Exits
-# with 3 if there is no C compiler. The libraries are not linked with the MPI (shim/shim.h says why); -z defs proves it.
-# With SimGrid also libunisono_smpi.so, of which only the messages are useful (docs/results/simgrid.md): SimGrid's
+# needs none: abi/mpi.h has what the ABI fixes. MPICC=COMPILER...: for these MPIs alone; which library it is, their mpi.h says; the word
+# abi is for the standard's. Exits with 3 if there is no C compiler. The libraries are not linked with the MPI (shim/shim.h says why);
+# -z defs proves it. With SimGrid also libunisono_smpi.so, of which only the messages are useful (docs/results/simgrid.md): SimGrid's
 # MPI_COMM_WORLD is a variable, so it is linked.
 set -eu
 
@@ -21,10 +20,14 @@ for compiler in ${MPICC:-mpicc.openmpi mpicc.mpich smpicc}; do
     if [ "$compiler" = abi ] || command -v "$compiler" >/dev/null; then found="$found $compiler"
     elif [ -n "${MPICC:-}" ]; then echo "build.sh: no $compiler here" >&2; exit 1; fi
 done
-case $found in *mpicc*) ;; *) if command -v mpicc >/dev/null; then found="$found mpicc"; fi ;; esac
-[ -n "${MPICC:-}" ] || found="$found abi"
+if [ -z "${MPICC:-}" ]; then
+    case $found in *mpicc*) ;; *) if command -v mpicc >/dev/null; then found="$found mpicc"; fi ;; esac
+    found="$found abi"
+fi
 
-(cd "$root" && cargo build --locked --release -p unisono-mpi -p unisono-heap)
+# Where it does not build, no library of an earlier build stays to be taken for this one.
+(cd "$root" && cargo build --locked --release -p unisono-mpi -p unisono-heap) ||
+    { for mpi in openmpi mpich abi smpi; do rm -f "$release/libunisono_$mpi.so"; done; exit 1; }
 
 # The exported names: the MPI's, which its functions for Fortran call, too; that of include/unisono_messages.h; and that of shim/compare.c.
 exports=$release/unisono_mpi_exports

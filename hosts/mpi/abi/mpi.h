@@ -1,7 +1,7 @@
 /*
- * MPI's standard ABI (MPI 5.0, chapter 20, Application Binary Interface), as far as the shim uses it: so its library for MPIs with that ABI is built where no MPI
- * is. Handles are numbers in pointers to types that no one defines; the numbers are the standard's (appendix A.1, constants and
- * handles). Programs are compiled with their MPI's own mpi.h.
+ * MPI's standard ABI (MPI 5.0, the chapter Application Binary Interface), as far as the shim uses it: so its library for MPIs with that
+ * ABI is built where no MPI is. Handles are numbers, cast to pointers to types that no one defines; their values are the standard's
+ * (its sections Handle Constants and Defined Constants). Programs are compiled with their MPI's own mpi.h.
  */
 #ifndef UNISONO_ABI_MPI_H
 #define UNISONO_ABI_MPI_H
