@@ -1,7 +1,8 @@
 //! Families of models: all mixes of some operations, and how to run many within a budget.
 
 use super::exchanges::{Collective, Exchange};
-use super::program::{Operation, Program};
+use super::operation::Operation;
+use super::program::Program;
 use super::search::{Limits, Outcome};
 use super::world::Mutation;
 use std::fmt;

@@ -6,7 +6,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `program`, `blocks`, `exchanges`, `mail` | the processes' operations, and the oracle of their data |
+//! | `operation`, `blocks`, `exchanges`, `mail` | the processes' operations, and the oracle of their data |
+//! | `program`, `series` | operations one after the other, with their data and machines; the processes that run them |
 //! | `access`, `payload`, `names` | shared accesses, byte strings by number, names for reports |
 //! | `tape` | the region that replays a poll up to its next access; what members lend each other |
 //! | `process` | a process as an automaton over accesses |
@@ -26,11 +27,13 @@ mod hash;
 mod mail;
 mod mixes;
 mod names;
+mod operation;
 mod order;
 mod payload;
 mod process;
 mod program;
 mod search;
+mod series;
 mod tape;
 mod text;
 mod world;
@@ -43,9 +46,10 @@ pub use exchanges::{Collective, Exchange};
 pub use mail::{Letter, Mail};
 pub use mixes::{Check, Family, Report, alphabet, exchanges, papers, run};
 pub(crate) use names::Names;
+pub use operation::{Operation, Sharing};
 pub use order::order;
 pub(crate) use payload::forever;
-pub use program::{Lending, Operation, Program, Sharing};
+pub use program::{Lending, Program};
 pub(crate) use program::{fold, ordered};
 pub use search::{Limits, Outcome, explore, walk};
 pub use text::{explore_text, order_text};

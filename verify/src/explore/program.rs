@@ -1,254 +1,23 @@
-//! Programs: the operations that all processes call, their data, and the right results.
+//! Programs: the operations that all processes call, their data, the right results, and the machines.
 
 use unisono_kernel::Rank;
-use unisono_kernel::algorithm::{AllreduceAlgorithm, BarrierAlgorithm, BcastAlgorithm, ReduceAlgorithm, ScanAlgorithm};
+use unisono_kernel::algorithm::{AllreduceAlgorithm, ReduceAlgorithm};
 use unisono_kernel::call::Call;
-use unisono_kernel::call::any::Any;
-use unisono_kernel::comm::{Comm, Member};
+use unisono_kernel::comm::Member;
 use unisono_kernel::data::buffer::Buf;
 use unisono_kernel::data::datatype::{Data, Datatype};
-use unisono_kernel::error::{PollError, Refusal};
-use unisono_kernel::machine::poll::Poll;
-use unisono_kernel::machine::transport::Shared;
-use unisono_kernel::machine::{Machine, Operation as _};
+use unisono_kernel::error::Refusal;
 use unisono_kernel::op::{Op, User};
-use unisono_kernel::pattern::tree::Tree;
-use unisono_kernel::region::layout::LINE_PAYLOAD;
 use unisono_kernel::region::{Base, Cico, Layout, Mailboxes, Params};
 
-use super::blocks::Spread;
-use super::exchanges::Exchange;
 use super::hash::spread;
-use super::mail::{Mail, Talk};
-use super::process::{self, Model, Segment, Turn};
-use super::tape::{Probes, Seat};
-use crate::oracle::blocks::Direction;
-use std::cell::Cell;
+use super::operation::{CICO_FRAGMENT, OPERAND, Operation, QUEUE_FRAGMENT, SLOTS, Sharing};
+use super::series::Running;
+use super::tape::Seat;
 use std::ffi::c_void;
 
-/// One collective operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// A broadcast.
-    Bcast {
-        /// The algorithm.
-        algorithm: BcastAlgorithm,
-        /// The root.
-        root: Rank,
-        /// Bytes of the message.
-        bytes: usize,
-    },
-    /// Paper P2's collectives.
-    Spread(Spread),
-    /// The collectives that exchange through lines and queues.
-    Exchange(Exchange),
-    /// An allreduce in place: sums of two `i64`.
-    Sum,
-    /// An allreduce with an operation that does not commute.
-    Fold,
-    /// The same by doubling.
-    Doubling,
-    /// The same by doubling, in place, of an operand that is longer than a line.
-    LongDoubling,
-    /// The same by groups, in place, of a column of so many pieces; among four ranks, of two groups of two.
-    Groups(usize),
-    /// The same of sums, between two buffers: where ranks lend, its operands are lent.
-    SumByGroups(usize),
-    /// A reduce up a tree, with an operation that does not commute.
-    Tree(Rank),
-    /// A scan, or an exscan, in place, with an operation that does not commute: of two words by doubling, else of so many pieces.
-    Scan {
-        /// The algorithm.
-        algorithm: ScanAlgorithm,
-        /// Is it an exscan?
-        exclusive: bool,
-        /// Pieces of the vector.
-        pieces: usize,
-    },
-    /// A reduce in which the ranks share the folds.
-    Shared {
-        /// The root.
-        root: Rank,
-        /// Slots that the operand would fill: so many pieces, or some more.
-        pieces: usize,
-        /// How.
-        by: Sharing,
-    },
-    /// Messages through mailboxes.
-    Mail(Mail),
-    /// A barrier.
-    Barrier(BarrierAlgorithm),
-}
-
-/// How ranks share the folds of a reduce.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// By slices, with an operation that does not commute.
-    Slices,
-    /// By slices, of sums, which the root receives in place.
-    SlicesOfSums,
-    /// The same by groups; among four ranks, of two groups of two.
-    GroupsOfSums,
-}
-
-/// Bytes of a reduction's operand: two words.
-const OPERAND: usize = 16;
-/// Bytes by which the operand of an allreduce by groups grows with each piece: in a slot, two columns of four ranks.
-const GROUPS_PIECE: usize = 128;
-/// Slots of the queue, unless a program has another number.
-const SLOTS: u32 = 2;
-/// Bytes of a slot in the queue, and in P1's.
-const QUEUE_FRAGMENT: usize = 192;
-const CICO_FRAGMENT: usize = 8;
 /// What user memory holds where nothing has been received yet.
 const BLANK: u8 = 0xEE;
-
-/// Bytes of a message of so many fragments, the last one being short.
-const fn cut(fragments: usize, fragment: usize) -> usize {
-    fragments * fragment - fragment / 2
-}
-
-impl Operation {
-    /// A broadcast on posted lines.
-    pub const fn posted(root: Rank) -> Self {
-        Self::Bcast { algorithm: BcastAlgorithm::Posted, root, bytes: 12 }
-    }
-
-    /// A scan by groups, of so many pieces.
-    pub const fn scan(pieces: usize) -> Self {
-        Self::Scan { algorithm: ScanAlgorithm::Groups, exclusive: false, pieces }
-    }
-
-    /// An exscan by groups, of so many pieces.
-    pub const fn exscan(pieces: usize) -> Self {
-        Self::Scan { algorithm: ScanAlgorithm::Groups, exclusive: true, pieces }
-    }
-
-    /// A scan, or an exscan, by doubling.
-    pub const fn short_scan(exclusive: bool) -> Self {
-        Self::Scan { algorithm: ScanAlgorithm::Doubling, exclusive, pieces: 0 }
-    }
-
-    /// The same by groups: among four ranks, of two groups of two.
-    pub const fn grouped(root: Rank) -> Self {
-        Self::Bcast { algorithm: BcastAlgorithm::Groups, root, bytes: 12 }
-    }
-
-    /// A broadcast of so many fragments through the queue.
-    pub const fn queue(root: Rank, fragments: usize) -> Self {
-        Self::Bcast { algorithm: BcastAlgorithm::Queue, root, bytes: cut(fragments, QUEUE_FRAGMENT) }
-    }
-
-    /// Paper P1's broadcast of so many fragments.
-    pub const fn cico(root: Rank, tree: Tree, fragments: usize) -> Self {
-        Self::Bcast { algorithm: BcastAlgorithm::Cico(tree), root, bytes: cut(fragments, CICO_FRAGMENT) }
-    }
-
-    /// Paper P2's scatterv; the longest block that is sent has so many fragments.
-    pub const fn scatterv(root: Rank, fragments: usize) -> Self {
-        Self::Spread(Spread { direction: Direction::Scatter, root, bytes: cut(fragments, CICO_FRAGMENT) })
-    }
-
-    /// Paper P2's gatherv, likewise.
-    pub const fn gatherv(root: Rank, fragments: usize) -> Self {
-        Self::Spread(Spread { direction: Direction::Gather, root, bytes: cut(fragments, CICO_FRAGMENT) })
-    }
-
-    /// Paper P2's allgatherv, likewise.
-    pub const fn allgatherv(fragments: usize) -> Self {
-        Self::Spread(Spread { direction: Direction::Allgather, root: 0, bytes: cut(fragments, CICO_FRAGMENT) })
-    }
-
-    /// Algorithm, fragments where a message is cut, root: `posted:0`, `queue-3:1`, `cico-flat-2:0`, `scatterv-2:1`, `allgatherv-1`.
-    pub fn name(&self) -> String {
-        match *self {
-            Self::Bcast { algorithm, root, bytes } => match algorithm {
-                BcastAlgorithm::Auto => format!("auto:{root}"),
-                BcastAlgorithm::Posted => format!("posted:{root}"),
-                BcastAlgorithm::Groups => format!("groups:{root}"),
-                BcastAlgorithm::Queue => format!("queue-{}:{root}", bytes.div_ceil(QUEUE_FRAGMENT)),
-                BcastAlgorithm::Cico(tree) => {
-                    format!("cico-{}-{}:{root}", tree_name(tree), bytes.div_ceil(CICO_FRAGMENT))
-                }
-            },
-            Self::Exchange(exchange) => exchange.name(),
-            Self::Spread(spread) => {
-                let (name, fragments) = (spread.name(), spread.bytes.div_ceil(CICO_FRAGMENT));
-                let root =
-                    if spread.direction == Direction::Allgather { String::new() } else { format!(":{}", spread.root) };
-                format!("{name}-{fragments}{root}")
-            }
-            Self::Mail(mail) => mail.name(),
-            Self::Sum => "sum".into(),
-            Self::Fold => "fold".into(),
-            Self::Doubling => "doubling".into(),
-            Self::LongDoubling => "long-doubling".into(),
-            Self::Groups(pieces) => format!("groups-{pieces}"),
-            Self::SumByGroups(pieces) => format!("sum-by-groups-{pieces}"),
-            Self::Tree(root) => format!("tree:{root}"),
-            Self::Scan { algorithm, exclusive, pieces } => {
-                format!("{}scan-{algorithm}-{pieces}", if exclusive { "ex" } else { "" })
-            }
-            Self::Shared { root, pieces, by } => match by {
-                Sharing::Slices => format!("slices-{pieces}:{root}"),
-                Sharing::SlicesOfSums => format!("slices-of-sums-{pieces}:{root}"),
-                Sharing::GroupsOfSums => format!("groups-of-sums-{pieces}:{root}"),
-            },
-            Self::Barrier(BarrierAlgorithm::Auto | BarrierAlgorithm::Posted) => "posted-barrier".into(),
-            Self::Barrier(BarrierAlgorithm::Dissemination) => "dissemination".into(),
-            Self::Barrier(BarrierAlgorithm::Doubling) => "doubling-barrier".into(),
-            Self::Barrier(BarrierAlgorithm::Central) => "central".into(),
-            Self::Barrier(BarrierAlgorithm::Combining(arity)) => format!("combining-{arity}"),
-        }
-    }
-
-    /// Is the message cut into fragments?
-    pub const fn is_cut(&self) -> bool {
-        matches!(self, Self::Bcast { algorithm: BcastAlgorithm::Queue, .. }) || self.has_sets()
-    }
-
-    /// Is it a paper's algorithm, through sets of queues?
-    pub const fn has_sets(&self) -> bool {
-        matches!(self, Self::Bcast { algorithm: BcastAlgorithm::Cico(_), .. } | Self::Spread(_))
-    }
-
-    /// Bytes of user memory of one process for the operation.
-    fn memory(&self, ranks: u32) -> usize {
-        match *self {
-            Self::Spread(spread) => spread.memory(ranks),
-            Self::Exchange(exchange) => exchange.memory(ranks, QUEUE_FRAGMENT),
-            Self::Bcast { bytes, .. } => bytes,
-            Self::Mail(mail) => mail.memory(),
-            Self::Sum | Self::LongDoubling | Self::Groups(_) | Self::Scan { .. } => self.operand(),
-            Self::Fold | Self::Doubling | Self::SumByGroups(_) | Self::Tree(_) | Self::Shared { .. } => {
-                2 * self.operand()
-            }
-            Self::Barrier(_) => 0,
-        }
-    }
-
-    /// Bytes of a reduction's operand.
-    const fn operand(&self) -> usize {
-        match *self {
-            Self::LongDoubling => LINE_PAYLOAD as usize + 8,
-            Self::Groups(pieces) | Self::SumByGroups(pieces) => GROUPS_PIECE * pieces - 8,
-            Self::Scan { algorithm: ScanAlgorithm::Groups, pieces, .. } => QUEUE_FRAGMENT * pieces - 8,
-            Self::Shared { pieces, .. } => QUEUE_FRAGMENT * pieces - 8,
-            _ => OPERAND,
-        }
-    }
-}
-
-fn tree_name(tree: Tree) -> String {
-    match tree {
-        Tree::Flat => "flat".into(),
-        Tree::Chain => "chain".into(),
-        Tree::BINARY => "binary".into(),
-        Tree::BINOMIAL => "binomial".into(),
-        Tree::Kary(k) => format!("kary-{k}"),
-        Tree::Knomial(k) => format!("knomial-{k}"),
-    }
-}
 
 /// `left ∘ right` of the operation that does not commute.
 pub(crate) const fn fold(left: u64, right: u64) -> u64 {
@@ -301,31 +70,6 @@ pub(crate) fn ordered() -> Op {
     Op::User(unsafe { User::new(fold_all, std::ptr::null_mut(), 8, false) })
 }
 
-/// A machine of any operation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Running {
-    Call(Box<Any<'static>>),
-    Mail(Box<Talk>),
-}
-
-impl Running {
-    fn start(mut self, me: &mut Member) -> Self {
-        if let Self::Call(operation) = &mut self {
-            operation.start(me);
-        }
-        self
-    }
-}
-
-impl<X: Shared + ?Sized> Machine<X> for Running {
-    fn poll(&mut self, x: &mut X) -> Result<Poll, PollError> {
-        match self {
-            Self::Call(operation) => operation.poll(x),
-            Self::Mail(machine) => machine.poll(x),
-        }
-    }
-}
-
 /// The operations that all processes of a model call, in this order, and their segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
@@ -362,7 +106,7 @@ pub enum Lending {
 
 impl Lending {
     /// `done`: the operations that the rank has ended.
-    const fn seat(self, rank: Rank, laps: bool, done: usize) -> Seat {
+    pub(super) const fn seat(self, rank: Rank, laps: bool, done: usize) -> Seat {
         let one = rank == 1;
         let (lends, reads) = match self {
             Self::None => (false, false),
@@ -539,7 +283,7 @@ impl Program {
     }
 
     /// The machine of operation `index`, on user memory that starts at `memory`.
-    pub(crate) fn machine(&self, me: &Member, index: usize, memory: *mut u8) -> Result<Running, Refusal> {
+    pub(super) fn machine(&self, me: &Member, index: usize, memory: *mut u8) -> Result<Running, Refusal> {
         let offset: usize = self.operations[..index].iter().map(|operation| operation.memory(self.params.ranks)).sum();
         let data = |at: usize, len: usize| {
             let memory = Buf::new(memory.wrapping_add(offset + at), len);
@@ -604,129 +348,6 @@ impl Program {
             Operation::Barrier(algorithm) => Call::Barrier { algorithm }.build(me)?,
         };
         Ok(Running::Call(machine.into()))
-    }
-}
-
-/// A program's processes: one operation after the other.
-#[derive(Debug)]
-pub(crate) struct Series<'p> {
-    program: &'p Program,
-    layout: Layout,
-    /// The real user memory, of which there is one: each poll fills it first.
-    memory: Box<[Cell<u8>]>,
-}
-
-/// A process between two polls.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Body {
-    /// Operations that are done.
-    done: usize,
-    member: Member,
-    /// The present operation's machine; nothing after the last operation.
-    machine: Option<Running>,
-    memory: Box<[u8]>,
-    /// Has it lent something in this operation? It writes that memory when the operation has ended.
-    lent: bool,
-}
-
-impl<'p> Series<'p> {
-    pub(crate) fn new(program: &'p Program) -> Result<Self, Refusal> {
-        let memory = program.memory(0, 0).into_iter().map(Cell::new).collect();
-        Ok(Self { program, layout: program.layout()?, memory })
-    }
-
-    /// Starts the next operation.
-    fn next(&self, body: &mut Body) -> Result<(), Refusal> {
-        let memory = self.memory.as_ptr().cast_mut().cast();
-        let more = body.done < self.program.operations.len();
-        let made = more.then(|| self.program.machine(&body.member, body.done, memory)).transpose()?;
-        body.machine = made.map(|machine| machine.start(&mut body.member));
-        Ok(())
-    }
-
-    /// The first byte of user memory that is wrong after the operations done so far.
-    fn wrong_byte(&self, body: &Body) -> Option<String> {
-        let right = self.program.memory(body.member.rank(), body.done);
-        let at = body.memory.iter().zip(&right).position(|(found, expected)| found != expected)?;
-        let (found, expected) = (body.memory[at], right[at]);
-        Some(format!("wrong data after operation {}: byte {at} is {found:#x}, must be {expected:#x}", body.done))
-    }
-}
-
-impl Model for Series<'_> {
-    type Body = Body;
-
-    fn segments(&self) -> Vec<Segment> {
-        let lent = match self.program.lending {
-            Lending::None => 0,
-            // All that an operation sends lies in its memory.
-            _ => self.memory.len().next_multiple_of(8) as u64,
-        };
-        let group = (0..self.layout.ranks()).collect();
-        vec![Segment { layout: self.layout, base: self.program.base, group, lent }]
-    }
-
-    fn start(&self, rank: Rank) -> Result<Body, Refusal> {
-        let member = Member::resume(self.layout, rank, self.program.base)?;
-        let mut body =
-            Body { done: 0, member, machine: None, memory: self.program.memory(rank, 0).into(), lent: false };
-        self.next(&mut body)?;
-        Ok(body)
-    }
-
-    fn poll(&self, body: &mut Body, probes: &[Probes]) -> Result<Turn, String> {
-        let (Some(machine), [probes]) = (&mut body.machine, probes) else { return Ok(Turn::Goes) };
-        probes.sit(self.program.lending.seat(body.member.rank(), self.program.laps, body.done));
-        for (cell, &byte) in self.memory.iter().zip(&body.memory) {
-            cell.set(byte);
-        }
-        let mut comm = Comm::with_member(probes, body.member.clone());
-        let step = machine.poll(&mut comm).map_err(|error| error.to_string())?;
-        body.member = comm.member().clone();
-        body.memory = self.memory.iter().map(Cell::get).collect();
-        body.lent |= probes.has_lent();
-        if let Poll::Wait(awaits) = step {
-            return Ok(Turn::Waits(vec![(0, awaits)]));
-        }
-        if body.lent {
-            probes.take_back();
-            body.lent = false;
-        }
-        body.done += 1;
-        match self.wrong_byte(body) {
-            Some(fault) => Err(fault),
-            None => self.next(body).map(|()| Turn::Goes).map_err(|refusal| refusal.to_string()),
-        }
-    }
-
-    fn is_finished(&self, body: &Body) -> bool {
-        body.machine.is_none()
-    }
-
-    fn operation(&self, body: &Body) -> Option<process::Operation> {
-        Some((body.done, 0))
-    }
-
-    fn has_entered(&self, body: &Body, (index, _): process::Operation, looked: bool) -> bool {
-        body.done > index || body.done == index && looked
-    }
-
-    fn left(&self, from: &Body, to: &Body) -> Option<process::Operation> {
-        let barrier = matches!(self.program.operations.get(from.done), Some(Operation::Barrier(_)));
-        (barrier && to.done > from.done).then_some((from.done, 0))
-    }
-
-    fn members(&self, _: process::Operation) -> Vec<Rank> {
-        (0..self.layout.ranks()).collect()
-    }
-
-    fn name(&self) -> String {
-        self.program.name()
-    }
-
-    fn describe(&self, body: &Body) -> String {
-        let operation = self.program.operations.get(body.done).map(Operation::name).unwrap_or_default();
-        format!("{:>2} {operation}", body.done + 1)
     }
 }
 
