@@ -15,7 +15,8 @@
 //! Of two ranks the operands may change places if the op commutes. So each one takes the other's first, if that is long enough to be
 //! lent, and folds it with its own on the way to the result. But a root that can't lend its own copies that first, while it waits: the
 //! other one won't be lent either. What is copied first among more ranks, and was lent, is read in long pieces, straight to where the
-//! result will lie.
+//! result will lie. Of two ranks, what is read last of a loan that is not mapped is folded once the lender has been told that nobody reads
+//! it any more.
 
 use crate::Rank;
 use crate::collective::Kind;
@@ -27,7 +28,7 @@ use crate::error::Refusal;
 use crate::op::Op;
 use crate::region::layout::LINE_PAYLOAD;
 use crate::region::{Extent, Region, Unreadable};
-use crate::shm::engine::copy::copy_private;
+use crate::shm::engine::copy::{Part, copy_private};
 use crate::shm::engine::cut::{Cut, MUTUAL, Medium, ROOTED};
 use crate::shm::engine::exchange::{Exchange, Order, Plan};
 use crate::shm::engine::fold::{Operand, fold_lent_with, fold_private, fold_shared};
@@ -53,6 +54,8 @@ pub struct Reduce<'a> {
     changes: bool,
     /// Was the other one lent, and folded with this rank's own?
     joined: bool,
+    /// Bytes at the end of this rank's operand that are not folded with it yet. They need nothing more of the other rank.
+    left: u64,
     operand: Operand<'a>,
     /// The ranks that fold this one's operand.
     borrowers: Borrowers,
@@ -118,8 +121,8 @@ impl<'a> Reduce<'a> {
         let two = highest == Some(1) && me.rank() <= 1;
         let changes = two && operand.op.commutative() && !operand.is_in_place();
         let first = if changes && me.rank() == 1 && bytes >= SWAPPED { Some(0) } else { highest };
-        let (me, size, joined) = (me.rank(), me.size(), false);
-        let plan = Self { kind, me, size, posts, highest, first, changes, joined, operand, borrowers, cut };
+        let (me, size, joined, left) = (me.rank(), me.size(), false, 0);
+        let plan = Self { kind, me, size, posts, highest, first, changes, joined, left, operand, borrowers, cut };
         Ok(Exchange::of(medium, cut.span(bytes), plan))
     }
 }
@@ -161,7 +164,7 @@ impl Plan for Reduce<'_> {
 
     #[inline(always)]
     fn restart(&mut self) {
-        self.joined = false;
+        (self.joined, self.left) = (false, 0);
     }
 
     #[inline(always)]
@@ -192,6 +195,13 @@ impl Plan for Reduce<'_> {
                     && let Origin::Lent(lent) = origin =>
             {
                 let part = self.cut.part_from(origin, send.len(), step);
+                let last = part.len > 0 && part.from + part.len == send.len();
+                if last && !region.is_mapped(lent.lender, lent.loan, lent.from.wrapping_add(part.from), part.len) {
+                    // SAFETY: the caller's promise.
+                    let read = unsafe { take(region, origin, receive, part) };
+                    (self.joined, self.left) = if read.is_ok() { (true, part.len) } else { (false, 0) };
+                    return read;
+                }
                 // SAFETY: the caller's promise: the operand and the result are this process's data, apart from each other.
                 let folded = unsafe { fold_lent_with(region, lent, (send, receive), part, op) };
                 // What can't be read is posted in fragments.
@@ -212,6 +222,17 @@ impl Plan for Reduce<'_> {
             (false, _) => return unsafe { fold_shared(region, origin, receive, part, op) },
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    unsafe fn work<R: Region>(&mut self, region: &R, _all: bool) -> bool {
+        let Operand { send, receive: Some(receive), op } = &self.operand else { return false };
+        let part = Part { from: send.len() - self.left, len: core::mem::take(&mut self.left) };
+        if part.len > 0 {
+            // SAFETY: the caller's promise: both are this process's data, apart from each other.
+            unsafe { fold_private(region, send, receive, part, op) };
+        }
+        part.len > 0
     }
 
     /// In place, the operand is overwritten while others fold it; not on rank 0 of a scan or exscan, which folds none into it.
