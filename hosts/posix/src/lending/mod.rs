@@ -15,7 +15,7 @@ mod measured;
 mod turns;
 mod windows;
 
-pub use measured::{CLEARLY, Cell, Measured, cache, read, stands_for};
+pub use measured::{Cell, Measured, cache, clearly, read, stands_for};
 pub use windows::{Part, Windows};
 
 use crate::error::PosixError;

@@ -1,7 +1,7 @@
 //! `unisono demo`: real processes, real data, under a minute.
 
 use crate::args::{self, Collective, Method};
-use crate::bench::{self, Contender, Floors, Plan, Subject, Table};
+use crate::bench::{self, Calls, Contender, Floors, Plan, Subject, Table};
 use crate::error::Failure;
 use crate::form::Form;
 use crate::out::{out, outln};
@@ -108,7 +108,7 @@ fn measure(team: &mut Team, joined: &mut Joined) -> Result<(), Failure> {
     bar.set_message("floors");
     let floors = Floors::measure(team, joined, &SIZES, false)?;
     bar.inc(1);
-    let plan = Plan { iterations: None, warm: false, lent: false, rotates: true, budget: 3e8 };
+    let plan = Plan { iterations: None, warm: false, lent: false, calls: Calls::InTurn, budget: 3e8 };
     let mut table = Table::default();
     for bytes in SIZES {
         bar.set_message(format!("{bytes} B"));

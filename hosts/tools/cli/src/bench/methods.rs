@@ -15,10 +15,19 @@ pub(crate) struct Plan {
     pub(crate) warm: bool,
     /// Do the buffers lie in memory that all processes have mapped?
     pub(crate) lent: bool,
-    /// Is each rank the root in turn? Else rank 0 is.
-    pub(crate) rotates: bool,
+    /// How [`rate`] repeats calls.
+    pub(crate) calls: Calls,
     /// Nanoseconds that a row may take, roughly.
     pub(crate) budget: f64,
+}
+
+/// How the calls of a repetition follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// One after the other, each rank being the root in turn.
+    InTurn,
+    /// Each after a barrier, which is not timed, rank 0 being the root, and the mean over the ranks counts: OSU's definition.
+    Apart,
 }
 
 /// A row's summary of its samples, in nanoseconds.
@@ -149,7 +158,7 @@ const REPETITIONS: u64 = 11;
 /// What [`rate`] measured of one contender.
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
-    /// By repetition: nanoseconds per operation, on the slowest rank.
+    /// By repetition: nanoseconds per operation, on the slowest rank; [apart](Calls::Apart) in the mean over the ranks.
     pub(crate) ns: Vec<f64>,
     /// Operations of all repetitions together.
     operations: u64,
@@ -181,15 +190,18 @@ pub(crate) fn rate_times(
                 joined,
                 contender,
                 &mut buffers,
-                Repetition { seed, iterations, rotates: plan.rotates },
+                Repetition { seed, iterations, calls: plan.calls },
                 clock,
             )?);
         }
     }
     let all = team.gather(&mine)?;
-    let slowest = |contender: usize, i: usize| all.iter().map(|rank| rank[contender][i]).fold(0.0, f64::max);
+    let of_all = |contender: usize, i: usize| {
+        let times = all.iter().map(|rank| rank[contender][i]);
+        if plan.calls == Calls::Apart { times.sum::<f64>() / all.len() as f64 } else { times.fold(0.0, f64::max) }
+    };
     let samples = (0..).zip(iterations).map(|(contender, iterations)| {
-        let ns = (0..REPETITIONS as usize).map(|i| slowest(contender, i)).collect();
+        let ns = (0..REPETITIONS as usize).map(|i| of_all(contender, i)).collect();
         Times { ns, operations: iterations * REPETITIONS }
     });
     Ok(samples.collect())
@@ -202,7 +214,7 @@ struct Repetition {
     seed: u64,
     /// Operations, one after the other.
     iterations: u64,
-    rotates: bool,
+    calls: Calls,
 }
 
 /// One repetition of [`rate`]: nanoseconds per operation on this rank.
@@ -215,7 +227,7 @@ fn repeat(
     clock: Clock,
 ) -> Result<f64, Failure> {
     let (rank, size) = (team.rank(), team.size());
-    let Repetition { seed, iterations, rotates } = repetition;
+    let Repetition { seed, iterations, calls } = repetition;
     buffers.fill(if rank == 0 { seed } else { seed + 1_000_003 });
     let comm = &mut joined.communicator;
     let carries_pattern = contender.subject.carries_pattern();
@@ -229,12 +241,19 @@ fn repeat(
     }
     comm.barrier()?;
     let begin = now();
-    let mut root = 0;
+    let (mut root, mut timed) = (0, 0.0);
     for i in 0..iterations {
+        if calls == Calls::Apart {
+            comm.barrier()?;
+            let start = now();
+            contender.call(comm, buffers.get(i as usize), root)?;
+            timed += clock.ns(start, now());
+            continue;
+        }
         contender.call(comm, buffers.get(i as usize), root)?;
-        root = if !rotates || root + 1 == size { 0 } else { root + 1 };
+        root = if root + 1 == size { 0 } else { root + 1 };
     }
-    let time = clock.ns(begin, now()) / iterations as f64;
+    let time = (if calls == Calls::Apart { timed } else { clock.ns(begin, now()) }) / iterations as f64;
     if carries_pattern && !buffers.hold(seed, iterations as usize) {
         return Err(Failure::Words(format!("{}: wrong data", contender.subject)));
     }

@@ -29,7 +29,7 @@ use crate::team::{self, Team};
 pub(crate) use buffers::{fill, holds};
 pub(crate) use contender::Contender;
 pub(crate) use floor::Floors;
-pub(crate) use methods::{Plan, rate_times, summary};
+pub(crate) use methods::{Calls, Plan, rate_times, summary};
 pub(crate) use subject::Subject;
 pub(crate) use table::{Row, Table};
 use unisono_kernel::region::{Cico, Params};
@@ -92,7 +92,7 @@ pub(crate) fn work(team: &mut Team, args: &Bench) -> Result<(), Failure> {
     bar.inc(1);
     // A persistent operation is initialised for one buffer.
     let warm = args.warm || args.form == Form::Persistent;
-    let plan = Plan { iterations: args.iterations, warm, lent: args.lent, rotates: true, budget: 5e8 };
+    let plan = Plan { iterations: args.iterations, warm, lent: args.lent, calls: Calls::InTurn, budget: 5e8 };
     let mut table = Table::default();
     for subjects in by_size {
         let join = |subject: Subject| Contender::join(team, &mut joined, subject, args.form);

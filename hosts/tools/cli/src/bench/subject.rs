@@ -34,7 +34,8 @@ pub(crate) struct Subject {
     shape: Shape,
     /// Is it the algorithm that `auto` stands for?
     default: bool,
-    /// Does an allreduce's result lie apart from its operand? Else it is in place.
+    /// Does an allreduce's result lie apart from its operand, and what a rank receives of a broadcast apart from what it sends as the
+    /// root? Else it is in place.
     apart: bool,
 }
 
@@ -297,12 +298,13 @@ impl Subject {
         }
     }
 
-    /// The same, but an allreduce is not in place.
+    /// The same, but an allreduce is not in place, and a broadcast sends nothing that the one before has received. Its data are not
+    /// looked at then.
     pub(crate) fn apart(self) -> Self {
         Self { apart: true, ..self }
     }
 
-    /// The operand and the result of an allreduce in a buffer.
+    /// What is sent and what is received in a buffer.
     fn operands<'b>(&self, buffer: &'b mut [u8]) -> [Data<'b>; 2] {
         if self.apart {
             let (send, receive) = buffer.split_at_mut(self.bytes as usize);
@@ -316,7 +318,7 @@ impl Subject {
     /// Bytes of the buffer on which it is called.
     pub(crate) const fn room(&self) -> u64 {
         match self.kind {
-            Kind::Allreduce(_) if self.apart => 2 * self.bytes,
+            Kind::Allreduce(_) | Kind::Bcast(_) if self.apart => 2 * self.bytes,
             Kind::Sides(sides, _) => sides.room(&self.shape),
             _ => self.bytes,
         }
@@ -328,7 +330,9 @@ impl Subject {
         // As a program that knows its collective when it is compiled.
         match self.kind {
             Kind::Bcast(algorithm) => {
-                comm.run_inlined(&Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm }).map(drop)
+                let [send, receive] = self.operands(buffer);
+                let data = if comm.rank() == root { send } else { receive };
+                comm.run_inlined(&Call::Bcast { data, root, algorithm }).map(drop)
             }
             Kind::Rival => comm.bcast(buffer, root),
             Kind::Barrier(algorithm) => comm.run_inlined(&Call::Barrier { algorithm }).map(drop),
@@ -345,7 +349,10 @@ impl Subject {
     #[inline]
     pub(crate) fn describe<'b>(&'b self, rank: Rank, buffer: &'b mut [u8], root: Rank) -> Result<Call<'b>, Refusal> {
         Ok(match self.kind {
-            Kind::Bcast(algorithm) => Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm },
+            Kind::Bcast(algorithm) => {
+                let [send, receive] = self.operands(buffer);
+                Call::Bcast { data: if rank == root { send } else { receive }, root, algorithm }
+            }
             Kind::Rival => Call::Bcast { data: Data::bytes_mut(buffer), root, algorithm: BcastAlgorithm::Auto },
             Kind::Barrier(algorithm) => Call::Barrier { algorithm },
             Kind::Allreduce(algorithm) => {
@@ -375,6 +382,10 @@ impl Subject {
     /// Does the buffer hold the result of such a call?
     pub(crate) fn right(&self, buffer: &mut [u8], rank: Rank, size: u32, root: Rank) -> bool {
         match self.kind {
+            Kind::Bcast(_) if self.apart => {
+                let (sent, received) = buffer.split_at_mut(self.bytes as usize);
+                holds(if rank == root { sent } else { received }, 7)
+            }
             Kind::Bcast(_) | Kind::Rival => holds(buffer, 7),
             Kind::Barrier(_) => true,
             Kind::Allreduce(_) | Kind::HandWritten { .. } => {
@@ -405,9 +416,9 @@ impl Subject {
         Ok(())
     }
 
-    /// Does its result depend on the pattern in the root's buffers?
+    /// Does its result depend on the pattern in the root's buffers, and do all ranks have it in the same place?
     pub(crate) const fn carries_pattern(&self) -> bool {
-        matches!(self.kind, Kind::Bcast(_))
+        matches!(self.kind, Kind::Bcast(_)) && !self.apart
     }
 }
 

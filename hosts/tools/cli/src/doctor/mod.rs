@@ -4,7 +4,7 @@ pub(crate) mod args;
 mod launchers;
 
 use crate::args::Collective;
-use crate::bench::{Contender, Plan, Subject, rate_times};
+use crate::bench::{Calls, Contender, Plan, Subject, rate_times};
 use crate::decide;
 use crate::error::Failure;
 use crate::form::Form;
@@ -159,7 +159,9 @@ fn show_ways(ways: &[Way], json: bool) -> Result<(), Failure> {
 }
 
 fn show(measured: &Measured, ranks: u32) -> Result<(), Failure> {
-    outln!("\n{ranks} processes, back to back, µs: two copies through the segment; process_vm_readv; lent memory")?;
+    outln!(
+        "\n{ranks} processes, back to back and with a barrier before each call, µs: two copies through the segment; process_vm_readv; lent memory"
+    )?;
     outln!(
         "{:<14}{:>10}{:>9}{:>11}{:>11}{:>11}{:>13}{:>13}",
         "collective",
@@ -343,8 +345,9 @@ fn library() -> Result<String, String> {
 /// runs, seven times.)
 const BUSY: (f64, f64) = (25.0, 60.0);
 
-/// Times each collective and length by the three ways, in turn, with one root and with each rank as the root in turn: the
-/// geometric mean of both counts. Returns how many of them are left, too, since that took too long.
+/// Times each collective and length by the three ways, in turn: calls one after the other, each rank being the root in turn, as IMB does,
+/// and calls after a barrier from one root, as OSU does; the geometric mean of both counts. Returns how many of them are left, too,
+/// since that took too long.
 fn measure(
     team: &mut Team,
     args: &Doctor,
@@ -366,7 +369,8 @@ fn measure(
     let barrier = subject(Collective::Barrier, 0, team.size())?;
     let mut barrier = [Contender::join(team, two, barrier, Form::Blocking)?];
     let read = |team: &mut Team, two: &mut Joined, barrier: &mut [Contender]| {
-        let plan = Plan { iterations: Some(near::CALLS.into()), warm: true, lent: false, rotates: false, budget: 0.0 };
+        let plan =
+            Plan { iterations: Some(near::CALLS.into()), warm: true, lent: false, calls: Calls::InTurn, budget: 0.0 };
         let times = rate_times(team, two, barrier, plan)?;
         let ns = || times.iter().flat_map(|times| &times.ns).copied();
         Ok(Reading { least: ns().fold(f64::INFINITY, f64::min), all: ns().sum::<f64>() * f64::from(near::CALLS) })
@@ -389,8 +393,8 @@ fn measure(
         let mut times = [const { [const { Vec::new() }; 2] }; 3];
         for _ in 0..PASSES {
             for (way, times) in times.iter_mut().enumerate().filter(|(way, _)| *way != 1 || readable) {
-                for (rotates, times) in [false, true].into_iter().zip(times) {
-                    let plan = Plan { iterations: None, warm, lent: way == 2, rotates, budget };
+                for (calls, times) in [Calls::InTurn, Calls::Apart].into_iter().zip(times) {
+                    let plan = Plan { iterations: None, warm, lent: way == 2, calls, budget };
                     for tries in 0..=AGAIN {
                         let reached = place.reached(&mut || read(team, two, &mut barrier))?;
                         let more = match way {
@@ -407,7 +411,7 @@ fn measure(
             }
         }
         let median = |times: &Vec<f64>| Median::new(times, 0.95).ok().map(|median| median.value);
-        let mean = |[fixed, rotating]: &[Vec<f64>; 2]| Some((median(fixed)? * median(rotating)?).sqrt());
+        let mean = |[in_turn, apart]: &[Vec<f64>; 2]| Some((median(in_turn)? * median(apart)?).sqrt());
         let [segment, across, lent] = times.each_ref().map(mean);
         let missing = || Failure::Words("doctor: nothing was timed".into());
         found.push(Cell {

@@ -18,7 +18,7 @@ use std::path::Path;
 use unisono_kernel::table::{Ask, BUILT_IN, Choice, Chosen, Over, Rule, Site, select};
 use unisono_model::barrier::Logs;
 use unisono_posix::decisions::{Decisions, TABLE, decisions};
-use unisono_posix::lending::{self, CLEARLY, CROWDED_LEAST, LEAST, LendFrom, Lengths, Measured};
+use unisono_posix::lending::{self, CROWDED_LEAST, LEAST, LendFrom, Lengths, Measured};
 use unisono_table::Line;
 
 /// The most bytes of all simulated ranks' buffers together: with more, a prediction would take minutes.
@@ -149,10 +149,10 @@ impl fmt::Display for Copies {
         };
         let us = |ns: f64| format!("{:.2}", ns / 1e3);
         let one = self.one_ns.map_or("not possible".into(), |one| format!("{}, {:.2} of that", us(one), one / two));
-        let (two, lent) = (us(two), us(lent));
+        let (two, lent, part) = (us(two), us(lent), lending::clearly(self.buffers == "warm"));
         writeln!(
             f,
-            "measured at {bytes} B, {ranks} ranks, µs: two {two}, one {one} (it counts below {CLEARLY}), lent {lent}{}",
+            "measured at {bytes} B, {ranks} ranks, µs: two {two}, one {one} (it counts below {part}), lent {lent}{}",
             if self.heap_posted { " (not lent: two are faster)" } else { "" }
         )
     }

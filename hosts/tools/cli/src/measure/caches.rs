@@ -15,7 +15,7 @@
 
 use super::args::Caches;
 use crate::args::{Blocks, Collective, Method};
-use crate::bench::{Contender, Floors, Plan, Subject, rate_times};
+use crate::bench::{Calls, Contender, Floors, Plan, Subject, rate_times};
 use crate::error::Failure;
 use crate::form::Form;
 use crate::model::table::show;
@@ -184,7 +184,7 @@ fn round(team: &mut Team, joined: &mut Joined, contenders: &mut [Contender]) -> 
     let fresh = (both(COPIED) / stream - 1.0).clamp(1.0, 1e3);
     let [copy, fold] = alone(team, joined)?;
     let [call, op] = instructions()?;
-    let plan = Plan { iterations: None, warm: true, lent: false, rotates: true, budget: BUDGET };
+    let plan = Plan { iterations: None, warm: true, lent: false, calls: Calls::InTurn, budget: BUDGET };
     let mut cells = Vec::new();
     for contender in contenders {
         let times = rate_times(team, joined, std::slice::from_mut(contender), plan)?;

@@ -10,7 +10,7 @@
 
 use super::args::Queue;
 use crate::args::Collective;
-use crate::bench::{Contender, Floors, Plan, Subject, rate_times};
+use crate::bench::{Calls, Contender, Floors, Plan, Subject, rate_times};
 use crate::error::Failure;
 use crate::form::Form;
 use crate::model::table::show;
@@ -153,7 +153,7 @@ fn timed(
     let subjects = Subject::by_name(collective, algorithm, bytes, team.size())?;
     let ready = |subject| Contender::join(team, joined, subject, Form::Blocking);
     let mut contenders = subjects.into_iter().map(ready).collect::<Result<Vec<_>, _>>()?;
-    let plan = Plan { iterations: None, warm: false, lent: false, rotates: true, budget: seconds * 1e9 };
+    let plan = Plan { iterations: None, warm: false, lent: false, calls: Calls::InTurn, budget: seconds * 1e9 };
     let times = rate_times(team, joined, &mut contenders, plan)?;
     let times = times.first().map_or(&[][..], |times| times.ns.as_slice());
     Ok(Median::new(times, unisono_measure::LEVEL)?)

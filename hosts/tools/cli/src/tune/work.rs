@@ -4,7 +4,7 @@
 use super::args::Work;
 use super::costs::{Cell, Speeds};
 use crate::args::Collective;
-use crate::bench::{Contender, Floors, Plan, Subject, rate_times};
+use crate::bench::{Calls, Contender, Floors, Plan, Subject, rate_times};
 use crate::decide::names;
 use crate::error::Failure;
 use crate::form::Form;
@@ -86,7 +86,7 @@ fn cell(
         iterations: None,
         warm: false,
         lent: false,
-        rotates: true,
+        calls: Calls::InTurn,
         budget: seconds * 1e9 / (2 * contenders.len().max(1)) as f64,
     };
     let begin = Instant::now();
