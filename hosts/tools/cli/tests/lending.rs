@@ -70,7 +70,7 @@ fn doctor_names_the_ways_and_keeps_their_costs() {
     let said = run(&explain);
     for line in [
         "  buffers used again and again: one, by process_vm_readv (UNISONO_SINGLE_COPY: from 4096 B on); measured at 4096 B, 2 ranks, \
-         µs: two 0.10, one 0.05, 0.50 of that (it counts below 0.8), lent 0.01\n",
+         µs: two 0.10, one 0.05, 0.50 of that (it counts below 0.9), lent 0.01\n",
         "  buffers that change: two, through the segment (UNISONO_SINGLE_COPY: off); measured at 4096 B, 2 ranks, µs: two 0.10, one \
          0.10, 0.95 of that (it counts below 0.8), lent 0.01\n",
     ] {
