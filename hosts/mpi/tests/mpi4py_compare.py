@@ -7,6 +7,9 @@ import re
 import sys
 
 TEST = re.compile(r"(\w+) \(([\w.]+)\) \.\.\. ")
+# Tests that MPI does not allow, which may end otherwise. Where the MPI has no MPIX_Comm_iagree, mpi4py calls MPI_Iallreduce in its place,
+# and this test calls it before a barrier on one rank and after it on others.
+WRONG = {"test_ulfm.TestULFMWorld.testIAgree"}
 OUTCOME = re.compile(r"(ok|FAIL|ERROR|skipped|expected failure|unexpected success)\b")
 
 
@@ -14,8 +17,8 @@ def outcomes(path):
     """Test id → outcome. What other ranks print may lie between a test's name and its outcome."""
     with open(path, encoding="utf-8", errors="replace") as log:
         text = log.read()
-    # The details of failures come after all outcomes.
-    text = text.split("\n======", 1)[0]
+    # The details of failures and the summary come after all outcomes.
+    text = re.split(r"\n(?:======|------)", text, maxsplit=1)[0]
     tests = list(TEST.finditer(text))
     ends = [test.start() for test in tests[1:]] + [len(text)]
     found = {}
@@ -27,7 +30,7 @@ def outcomes(path):
 
 def main():
     without, preloaded = outcomes(sys.argv[1]), outcomes(sys.argv[2])
-    names = sorted(without.keys() | preloaded.keys())
+    names = sorted((without.keys() | preloaded.keys()) - WRONG)
     differ = [n for n in names if without.get(n, "missing") != preloaded.get(n, "missing")]
     unknown = [n for n in names if "no outcome" in (without.get(n), preloaded.get(n)) and n not in differ]
     for name in differ[:20]:
