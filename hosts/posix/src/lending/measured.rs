@@ -43,8 +43,8 @@ pub struct Measured {
 }
 
 /// One copy by the kernel must take less than this part of the time of two to be taken: what differs less may be another way round in
-/// the next minute, and a lender waits for its readers. In buffers that are not `warm` it must take less still: there what is timed back
-/// to back says less of a single call.
+/// the next minute, and a lender waits for its readers. In buffers that are not `warm` it must take less still: there the doctor and the
+/// benchmarks agree less (docs/explanation/decisions.md, 69).
 pub const fn clearly(warm: bool) -> f64 {
     if warm { 0.9 } else { 0.8 }
 }
